@@ -1,0 +1,212 @@
+"""The one door to NumPy, PyTorch and every other array library.
+
+The rooms of the library take the array namespace from their input and use only functions of the
+array API standard; what the standard lacks stands here. NumPy arrays go straight to LAPACK, in
+place: a function that says it *consumes* an array may overwrite it and hand its memory back.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import array_api_compat
+import numpy as np
+from array_api_compat import is_numpy_array, is_torch_array
+from scipy import special
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+__all__ = [
+    "Array",
+    "Namespace",
+    "NotPositiveDefiniteError",
+    "add_outer",
+    "add_to_diagonal",
+    "cholesky",
+    "congruence_plus_identity",
+    "erfcx",
+    "invert_lower",
+    "log_ndtr",
+    "lower_gram",
+    "namespace",
+    "ndtr",
+    "same_kind",
+    "solve_lower",
+    "to_numpy",
+]
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+Namespace = Any
+"""The functions that go with an array: ``numpy``, ``torch``, ..."""
+
+
+class NotPositiveDefiniteError(np.linalg.LinAlgError):
+    """A Cholesky factorisation met a matrix that is not positive definite."""
+
+
+def namespace(*arrays: Array) -> Namespace:
+    """Return the array namespace that the arrays share."""
+    return array_api_compat.array_namespace(*arrays)
+
+
+def same_kind(values: Any, like: Array) -> Array:
+    """Return the values as an array of the namespace, floating type and device of another."""
+    xp = namespace(like)
+    return xp.asarray(values, dtype=like.dtype, device=array_api_compat.device(like))
+
+
+def to_numpy(x: Array) -> np.ndarray[Any, Any]:
+    """Return a NumPy copy or view of an array of any library, wherever it lives."""
+    if is_torch_array(x):
+        x = x.detach().cpu()
+    return np.asarray(x)
+
+
+@cache
+def _lapack(name: str, dtype: str) -> Callable[..., Any]:
+    return get_lapack_funcs(name, dtype=np.dtype(dtype))  # type: ignore[return-value]
+
+
+def _fortran(A: Array) -> tuple[Array, bool]:
+    """Return the array in LAPACK's order without a copy, and whether it stands there as lower."""
+    if A.flags.f_contiguous and not A.flags.c_contiguous:
+        return A, True
+    return A.T, False
+
+
+def cholesky(A: Array) -> Array:
+    """Return L, lower triangular with L Lᵀ = A; consumes A."""
+    if is_numpy_array(A):
+        F, lower = _fortran(A)
+        L, info = _lapack("potrf", A.dtype.char)(F, lower=lower, overwrite_a=True, clean=True)
+        return _positive(L if lower else L.T, info)
+    if is_torch_array(A):
+        xp = namespace(A)
+        L, info = xp.linalg.cholesky_ex(A)
+        return _positive(L, int(info))
+    try:
+        return namespace(A).linalg.cholesky(A)
+    except np.linalg.LinAlgError as error:
+        raise NotPositiveDefiniteError(str(error)) from error
+
+
+def _positive(L: Array, info: int) -> Array:
+    if info:
+        raise NotPositiveDefiniteError(f"the leading minor of order {info} is not positive")
+    return L
+
+
+def invert_lower(L: Array) -> Array:
+    """Return L⁻¹ of a lower triangular L; consumes L."""
+    if is_numpy_array(L):
+        F, lower = _fortran(L)
+        inverse, _ = _lapack("trtri", L.dtype.char)(F, lower=lower, overwrite_c=True)
+        return inverse if lower else inverse.T
+    xp = namespace(L)
+    identity = same_kind(xp.eye(L.shape[0]), L)
+    if is_torch_array(L):
+        return xp.linalg.solve_triangular(L, identity, upper=False)
+    return xp.linalg.solve(L, identity)
+
+
+def lower_gram(L: Array) -> Array:
+    """Return the symmetric matrix Lᵀ L of a lower triangular L, filled in whole; consumes L."""
+    if is_numpy_array(L):
+        F, lower = _fortran(L)
+        G, _ = _lapack("lauum", L.dtype.char)(F, lower=lower, overwrite_c=True)
+        G = G if lower else G.T
+        return _mirror_lower(G)
+    return L.T @ L
+
+
+def _mirror_lower(A: Array, block: int = 256) -> Array:
+    """Copy the lower triangle onto the upper one in place, a block of rows at a time."""
+    n = A.shape[0]
+    for i in range(0, n, block):
+        j = min(i + block, n)
+        A[i:j, j:] = A[j:, i:j].T
+        inner = A[i:j, i:j]
+        inner[...] = np.tril(inner) + np.tril(inner, -1).T
+    return A
+
+
+def solve_lower(L: Array, b: Array, *, transpose: bool = False) -> Array:
+    """Return L⁻¹ b, or L⁻ᵀ b, for a lower triangular L and a vector or matrix b."""
+    if is_numpy_array(L):
+        F, lower = _fortran(L)
+        # _fortran hands out Lᵀ, an upper triangle, for the usual C order.
+        trans = int(transpose if lower else not transpose)
+        x, _ = _lapack("trtrs", L.dtype.char)(F, b, lower=lower, trans=trans)
+        return x
+    xp = namespace(L, b)
+    A = L.T if transpose else L
+    if not is_torch_array(L):
+        return xp.linalg.solve(A, b)
+    rhs = b if b.ndim == 2 else b[:, None]
+    x = xp.linalg.solve_triangular(A, rhs, upper=transpose)
+    return x if b.ndim == 2 else x[:, 0]
+
+
+def add_to_diagonal(A: Array, d: Array | float) -> Array:
+    """Return A + diag(d); consumes A."""
+    if is_numpy_array(A):
+        np.einsum("ii->i", A)[...] += d
+        return A
+    if is_torch_array(A):
+        A.diagonal().add_(d)
+        return A
+    xp = namespace(A)
+    return A + same_kind(xp.eye(A.shape[0]), A) * d
+
+
+def congruence_plus_identity(K: Array, s: Array) -> Array:
+    """Return a new matrix I + diag(s) K diag(s)."""
+    B = K * s[:, None]
+    if is_numpy_array(B) or is_torch_array(B):
+        B *= s[None, :]
+    else:
+        B = B * s[None, :]
+    return add_to_diagonal(B, 1.0)
+
+
+def add_outer(A: Array, c: float, s: Array) -> Array:
+    """Return A + c s sᵀ of a symmetric A; consumes A."""
+    if is_numpy_array(A) and A.flags.c_contiguous:
+        # A is symmetric, so its transpose (LAPACK's order) may be updated in its place.
+        ger = get_blas_funcs("ger", dtype=A.dtype)
+        ger(c, s, s, a=A.T, overwrite_a=True)
+        return A
+    if is_torch_array(A):
+        return A.addr_(s, s, alpha=float(c))
+    return A + c * s[:, None] * s[None, :]
+
+
+def _special(name: str, x: Array) -> Array:
+    """Evaluate a special function where the array lives, or else by way of NumPy."""
+    if is_numpy_array(x) or isinstance(x, float):
+        return getattr(special, name)(x)
+    if is_torch_array(x):
+        import torch
+
+        return getattr(torch.special, name)(x)
+    if array_api_compat.is_cupy_array(x):
+        from cupyx.scipy import special as cupy_special
+
+        return getattr(cupy_special, name)(x)
+    return same_kind(getattr(special, name)(np.asarray(x)), x)
+
+
+def log_ndtr(z: Array) -> Array:
+    """Return log Φ(z)."""
+    return _special("log_ndtr", z)
+
+
+def ndtr(z: Array) -> Array:
+    """Return Φ(z)."""
+    return _special("ndtr", z)
+
+
+def erfcx(x: Array) -> Array:
+    """Return exp(x²) erfc(x)."""
+    return _special("erfcx", x)
