@@ -1,1 +1,6 @@
-"""x."""
+"""Gaussian process classification and regression by the statistical physics of inference."""
+
+from cavity._version import __version__
+from cavity.estimators import GaussianProcessClassifier, GaussianProcessRegressor
+
+__all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor", "__version__"]

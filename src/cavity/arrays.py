@@ -22,13 +22,16 @@ __all__ = [
     "add_outer",
     "add_to_diagonal",
     "cholesky",
+    "column_square_sums",
     "congruence_plus_identity",
+    "copy",
     "erfcx",
     "invert_lower",
     "log_ndtr",
     "lower_gram",
     "namespace",
     "ndtr",
+    "put",
     "same_kind",
     "solve_lower",
     "to_numpy",
@@ -163,11 +166,31 @@ def add_to_diagonal(A: Array, d: Array | float) -> Array:
 def congruence_plus_identity(K: Array, s: Array) -> Array:
     """Return a new matrix I + diag(s) K diag(s)."""
     B = K * s[:, None]
-    if is_numpy_array(B) or is_torch_array(B):
-        B *= s[None, :]
-    else:
-        B = B * s[None, :]
+    B *= s[None, :]
     return add_to_diagonal(B, 1.0)
+
+
+def column_square_sums(A: Array) -> Array:
+    """Return the squared norm of each column."""
+    if is_numpy_array(A):
+        return np.einsum("ij,ij->j", A, A)
+    return namespace(A).sum(A * A, axis=0)
+
+
+def copy(A: Array) -> Array:
+    """Return a copy that may be consumed."""
+    return namespace(A).asarray(A, copy=True)
+
+
+def put(x: Array, index: Array, values: Array) -> Array:
+    """Return a copy of a vector with the entries at the (whole number) index replaced."""
+    if is_numpy_array(x) or is_torch_array(x):
+        x = copy(x)
+        x[index] = values
+        return x
+    changed = np.array(to_numpy(x))
+    changed[to_numpy(index)] = to_numpy(values)
+    return same_kind(changed, x)
 
 
 def add_outer(A: Array, c: float, s: Array) -> Array:

@@ -1,0 +1,6 @@
+"""scikit-learn classes: validation and label coding, nothing numerical."""
+
+from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.regressor import GaussianProcessRegressor
+
+__all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor"]

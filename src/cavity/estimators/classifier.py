@@ -1,0 +1,394 @@
+"""Gaussian process classification with scikit-learn's interface."""
+
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel, Kernel
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from cavity import inference as methods
+from cavity.arrays import Array
+from cavity.estimators.door import (
+    Rows,
+    check_offers,
+    check_prior_variance,
+    check_rows,
+    is_precomputed,
+    kernel_rule,
+    select_rows,
+    training_inputs,
+    validate_inputs,
+)
+from cavity.estimators.latent import LatentProcess
+from cavity.estimators.splits import BinaryTask, choose_split
+from cavity.inference import second_order_correction
+from cavity.kernels import Rule
+from cavity.likelihoods import Likelihood, likelihood
+
+__all__ = ["GaussianProcessClassifier"]
+
+
+class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian process classification by analytic approximate inference.
+
+    A drop-in for scikit-learn's class of the same name: its parameters keep their names and
+    meaning, and those after ``n_jobs`` are new.
+
+    Parameters
+    ----------
+    kernel : kernel object, "precomputed" or None
+        Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
+        of your own. None is ``1.0 * RBF(1.0)``, fixed. With "precomputed", ``X`` holds
+        covariances: square in `fit`, (new, training) in `predict`.
+    optimizer : "fmin_l_bfgs_b", callable or None
+        How the kernel's hyperparameters are tuned by the evidence; None leaves them alone. A
+        callable takes ``(obj_func, initial_theta, bounds)`` and returns ``(theta, minimum)``.
+    n_restarts_optimizer : int
+        Further starts, drawn log-uniformly inside the kernel's bounds.
+    max_iter_predict : int
+        The most iterations of the inference.
+    warm_start : bool
+        Whether a further call of `fit` starts tuning from the hyperparameters of the last one.
+    copy_X_train : bool
+        Whether to keep a copy of the training inputs rather than a reference.
+    random_state : int, RandomState instance or None
+        Draws the restarts.
+    multi_class : {"one_vs_rest", "one_vs_one"}
+        How more than two classes are split into binary problems.
+    n_jobs : int or None
+        How many of these are fitted at a time.
+    inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
+        How the posterior is approximated. An object of `cavity.inference` sets options, such as
+        ``EP(power=0.5)`` or ``Sequential(sweeps=3)``; its own ``tol`` and ``max_iter`` then hold.
+    likelihood : {"probit", "logit", "step"} or Likelihood
+        From latent values to class probabilities. "step" is noise-free: give the kernel a
+        WhiteKernel. Laplace and variational inference need a smooth one.
+    tol : float
+        Residual, without dimension, at which the inference stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_classes_ : int
+    kernel_ : kernel object
+        With its tuned hyperparameters; a CompoundKernel for more than two classes.
+    log_marginal_likelihood_value_ : float
+        Approximate log evidence; the mean over the binary problems for more than two classes.
+    loo_proba_ : ndarray of shape (n_samples, n_classes)
+        Leave-one-out class probabilities of the training examples, from the cavities.
+    converged_ : bool
+    n_iter_ : int
+    base_estimator_ : object
+        The latent process, or an object with a list ``estimators_`` of them.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, if the inputs had names
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity import GaussianProcessClassifier
+    >>> from cavity.datasets import load_crabs
+    >>> X, y = load_crabs(return_X_y=True)
+    >>> clf = GaussianProcessClassifier(1.0 * RBF(10.0), inference="laplace").fit(X, y)
+    >>> clf.predict_proba(X[:2]).shape, clf.loo_proba_.shape
+    ((2, 2), (200, 2))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [Kernel, StrOptions({"precomputed"}), None],
+        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
+        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        "max_iter_predict": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "copy_X_train": ["boolean"],
+        "random_state": ["random_state"],
+        "multi_class": [StrOptions({"one_vs_rest", "one_vs_one"})],
+        "n_jobs": [Integral, None],
+        "inference": [StrOptions(set(methods.METHODS)), methods.Method],
+        "likelihood": [StrOptions({"probit", "logit", "step"}), Likelihood],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        max_iter_predict: int = 100,
+        warm_start: bool = False,
+        copy_X_train: bool = True,
+        random_state: Any = None,
+        multi_class: str = "one_vs_rest",
+        n_jobs: int | None = None,
+        inference: Any = "ep",
+        likelihood: Any = "probit",
+        tol: float = 1e-8,
+    ) -> None:
+        self.kernel = kernel
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.max_iter_predict = max_iter_predict
+        self.warm_start = warm_start
+        self.copy_X_train = copy_X_train
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.inference = inference
+        self.likelihood = likelihood
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessClassifier":
+        """Tune the kernel by the evidence and infer the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a list of objects the kernel takes
+        y : array-like of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each example counts: weight 2 is the row given twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : GaussianProcessClassifier
+        """
+        self._validate_params()
+        X, y = validate_inputs(self, X, y)
+        check_classification_targets(y)
+        rows = check_rows(sample_weight, X, self._rule())
+        classes, codes = np.unique(y[rows.index], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                "GaussianProcessClassifier requires 2 or more distinct classes; got 1 class "
+                f"(only class {classes[0]} is present)"
+            )
+        split = choose_split(len(classes), self.multi_class)
+        latents = self._fit_latents(X, rows, split.tasks(codes, len(classes)))
+        self.classes_, self.n_classes_ = classes, len(classes)
+        self._split, self._latents, self._rows = split, latents, rows
+        self._left_out = select_rows(X, np.flatnonzero(rows.position < 0))
+        self.log_marginal_likelihood_value_ = float(
+            np.mean([latent.log_marginal_likelihood() for latent in latents])
+        )
+        self.converged_ = all(latent.converged for latent in latents)
+        self.n_iter_ = max(latent.n_iter for latent in latents)
+        return self
+
+    def _fit_latents(self, X: Any, rows: Rows, tasks: list[BinaryTask]) -> list[LatentProcess]:
+        model = likelihood(self.likelihood)
+        method = methods.method(self.inference, tol=self.tol, max_iter=self.max_iter_predict)
+        check_offers(model, method)
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
+        latents = [
+            LatentProcess(
+                rule,
+                training_inputs(self, X, rows.index[task.rows]),
+                [task.labels],
+                model,
+                method,
+                rows.copies[task.rows],
+                rows.index[task.rows] if is_precomputed(self.kernel) else None,
+            )
+            for rule, task in zip(self._rules(len(tasks)), tasks, strict=True)
+        ]
+        fitted: list[LatentProcess] = Parallel(n_jobs=self.n_jobs)(
+            delayed(latent.fit)(
+                self.optimizer, self.n_restarts_optimizer, check_random_state(int(seed))
+            )
+            for latent, seed in zip(latents, seeds, strict=True)
+        )
+        return fitted
+
+    def _rule(self) -> Rule:
+        return kernel_rule(self.kernel, ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed"))
+
+    def _rules(self, count: int) -> list[Rule]:
+        """Return a kernel for each binary problem, as it was tuned before if that is wanted."""
+        before = getattr(self, "_latents", []) if self.warm_start else []
+        rule = self._rule()
+        if [len(latent.rule.theta) for latent in before] != [len(rule.theta)] * count:
+            return [rule] * count
+        return [rule.with_theta(latent.rule.theta) for latent in before]
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = validate_inputs(self, X, reset=False)
+        if self.n_classes_ == 2:
+            # The sign of the mean decides, and costs no variance.
+            return self.classes_[(self._latents[0].mean(X)[0] > 0).astype(int)]
+        return self.classes_[np.argmax(self._scores(X), axis=1)]
+
+    def predict_log_proba(self, X: Any, prior_variance: Any = None) -> Array:
+        """Return log class probabilities, accurate far into the tails.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        prior_variance : array-like of shape (n_samples,), optional
+            With kernel="precomputed" only: the new examples' own prior variances. Not needed
+            where all training variances are equal.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        self._check_has_proba()
+        return self._scores(validate_inputs(self, X, reset=False), prior_variance)
+
+    def predict_proba(self, X: Any, prior_variance: Any = None) -> Array:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        prior_variance : array-like of shape (n_samples,), optional
+            As in `predict_log_proba`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X, prior_variance))
+
+    def _check_has_proba(self) -> None:
+        if not self._split.has_proba:
+            raise ValueError(
+                "one_vs_one multi-class mode does not support predicting probability estimates. "
+                "Use one_vs_rest mode instead."
+            )
+
+    def _scores(self, X: Any, prior_variance: Any = None) -> Array:
+        given = check_prior_variance(self.kernel, self._latents[0].X_train_, prior_variance, len(X))
+        answers = [latent.log_proba(X, given) for latent in self._latents]
+        return self._split.scores(answers, self.n_classes_)
+
+    @property
+    def loo_proba_(self) -> Array:
+        """Leave-one-out class probabilities of the training rows, without refitting.
+
+        Of an example with weight above one, one copy is left out; an example without weight was
+        never in, and gets its ordinary prediction.
+        """
+        check_is_fitted(self)
+        self._check_has_proba()
+        answers = [latent.loo_log_proba() for latent in self._latents]
+        trained = np.exp(self._split.scores(answers, self.n_classes_))
+        position = self._rows.position
+        proba = trained[position]
+        if np.any(position < 0):
+            proba[position < 0] = np.exp(self._scores(self._left_out))
+        return proba
+
+    @property
+    def evidence_correction_(self) -> float:
+        """Second-order correction of EP's log evidence: its error bar, and its sign.
+
+        The mean over the binary problems, as the evidence itself.
+        """
+        check_is_fitted(self)
+        return float(np.mean([second_order_correction(latent.fits[0]) for latent in self._latents]))
+
+    @property
+    def base_estimator_(self) -> Any:
+        """The latent process, or an object with a list ``estimators_`` of them."""
+        check_is_fitted(self)
+        return (
+            self._latents[0]
+            if self.n_classes_ == 2
+            else SimpleNamespace(estimators_=list(self._latents))
+        )
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel with its tuned hyperparameters; a CompoundKernel for several classes."""
+        check_is_fitted(self)
+        kernels = [latent.kernel_ for latent in self._latents]
+        return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log evidence at given hyperparameters, or the fitted one.
+
+        For more than two classes it is the mean over the binary problems.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_kernel_params,), optional
+            Log hyperparameters; for more than two classes either one kernel's, used for all, or
+            all kernels' one after the other.
+        eval_gradient : bool
+            Whether to return the gradient as well.
+        clone_kernel : bool
+            Accepted for scikit-learn's sake: the fitted kernel is never changed.
+        """
+        check_is_fitted(self)
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        parts, shared = self._theta_parts(np.asarray(theta, dtype=float))
+        found = [
+            latent.log_marginal_likelihood(part, eval_gradient)
+            for latent, part in zip(self._latents, parts, strict=True)
+        ]
+        if not eval_gradient:
+            return float(np.mean(found))
+        gradients = np.array([gradient for _, gradient in found]) / len(found)
+        gradient = gradients.sum(axis=0) if shared else gradients.ravel()
+        return float(np.mean([value for value, _ in found])), gradient
+
+    def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
+        """Split hyperparameters among the binary problems; tell whether they share them."""
+        count, size = len(self._latents), len(self._latents[0].rule.theta)
+        if theta.shape == (size,):
+            return [theta] * count, True
+        if theta.shape == (size * count,):
+            return list(theta.reshape(count, size)), False
+        raise ValueError(
+            f"Shape of theta must be either {size} or {size * count}. "
+            f"Obtained theta with shape {theta.shape}."
+        )
+
+    def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
+        """Return mean and variance of the latent function (two classes only).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        prior_variance : array-like of shape (n_samples,), optional
+            As in `predict_log_proba`.
+        """
+        check_is_fitted(self)
+        if self.n_classes_ > 2:
+            raise ValueError(
+                "Returning the mean and variance of the latent function f is only supported for "
+                f"binary classification, received {self.n_classes_} classes."
+            )
+        X = validate_inputs(self, X, reset=False)
+        latent = self._latents[0]
+        given = check_prior_variance(self.kernel, latent.X_train_, prior_variance, len(X))
+        mean, variance = latent.predict(X, given)[0]
+        return mean, variance
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags

@@ -1,0 +1,148 @@
+"""Validation at the door: what comes in is checked once, here, and trusted everywhere else."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from cavity.arrays import Array
+from cavity.inference import Method
+from cavity.kernels import Precomputed, Rule, rule
+from cavity.likelihoods import Likelihood
+
+__all__ = [
+    "Rows",
+    "check_offers",
+    "check_prior_variance",
+    "check_rows",
+    "is_precomputed",
+    "kernel_rule",
+    "select_rows",
+    "training_inputs",
+    "validate_inputs",
+]
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the inputs are covariances."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def validate_inputs(estimator: BaseEstimator, X: Any, y: Any = None, **options: Any) -> Any:
+    """Check inputs (and targets) with scikit-learn's own errors; vectors become float64."""
+    kernel = estimator.kernel
+    objects = isinstance(kernel, Kernel) and not kernel.requires_vector_input
+    kind = {"ensure_2d": False, "dtype": None} if objects else {"dtype": np.float64}
+    if y is not None:
+        options["y"] = y
+    found = validate_data(estimator, X, **kind, **options)
+    if y is not None and is_precomputed(kernel):
+        _check_square(found[0])
+    return found
+
+
+def _check_square(K: Array) -> None:
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"With kernel='precomputed' X must be the square matrix of covariances among the "
+            f"training examples; got shape {K.shape}."
+        )
+    if not np.allclose(K, K.T, rtol=1e-8, atol=1e-12 * np.max(np.abs(K))):
+        raise ValueError("With kernel='precomputed' the matrix must be symmetric; it is not.")
+
+
+def kernel_rule(kernel: Any, default: Kernel) -> Rule:
+    """Return the rule of a copy of the kernel, or of the default."""
+    if is_precomputed(kernel):
+        return Precomputed()
+    if isinstance(kernel, CompoundKernel):
+        raise ValueError("kernel cannot be a CompoundKernel")
+    return rule(default if kernel is None else clone(kernel))
+
+
+def check_offers(likelihood: Likelihood, method: Method) -> None:
+    """Refuse a likelihood that cannot give what the inference needs."""
+    if method.needs not in likelihood.offers:
+        raise ValueError(
+            f"inference={method.name!r} needs the likelihood's {method.needs}, which "
+            f"{likelihood!r} does not have; use another inference (such as 'ep') or a smooth "
+            "likelihood ('probit' or 'logit')."
+        )
+
+
+def check_prior_variance(kernel: Any, training: Array, given: Any, rows: int) -> Array | None:
+    """Return the prior variances of new inputs where the kernel cannot tell them itself.
+
+    Parameters
+    ----------
+    kernel : kernel parameter of the estimator
+    training : array of shape (n, n)
+        The precomputed training matrix.
+    given : array-like of shape (rows,) or None
+    rows : int
+    """
+    if not is_precomputed(kernel):
+        if given is not None:
+            raise ValueError("prior_variance goes with kernel='precomputed' only.")
+        return None
+    if given is None:
+        diagonal = np.diagonal(training)
+        if not np.allclose(diagonal, diagonal[0], rtol=1e-10):
+            raise ValueError(
+                "The precomputed kernel's variance differs from example to example: pass "
+                "prior_variance, the diagonal of the new examples' own covariance matrix."
+            )
+        return np.full(rows, diagonal[0])
+    variance = np.asarray(given, dtype=np.float64)
+    if variance.shape != (rows,):
+        raise ValueError(f"prior_variance must have shape {(rows,)}; got {variance.shape}.")
+    return variance
+
+
+class Rows(NamedTuple):
+    """Which examples are trained on, how often each counts, and where each given one went."""
+
+    index: Array
+    """Rows of the table, in training order; an example may stand there several times."""
+    copies: Array
+    """How often each of these counts."""
+    position: Array
+    """For each row of the table its first place in ``index``, or −1 if it has no weight."""
+
+
+def check_rows(sample_weight: Any, X: Any, rule: Rule) -> Rows:
+    """Turn sample weights into rows and copies.
+
+    Rows without weight are left out. Whole weights under a kernel with noise of its own (a
+    WhiteKernel) repeat the row, since each copy of an example then has its own noise.
+    """
+    n = len(X)
+    if sample_weight is None:
+        everything = np.arange(n)
+        return Rows(everything, np.ones(n), everything)
+    weight = _check_sample_weight(sample_weight, np.empty((n, 1)), ensure_non_negative=True)
+    index = np.flatnonzero(weight)
+    if not len(index):
+        raise ValueError("All sample weights are zero: there is nothing to learn from.")
+    copies = weight[index].astype(np.float64)
+    if np.any(copies > 1.0) and np.all(copies == np.round(copies)) and rule.noisy(X):
+        index, copies = np.repeat(index, copies.astype(int)), np.ones(int(copies.sum()))
+    position = np.full(n, -1)
+    position[index[::-1]] = np.arange(len(index))[::-1]
+    return Rows(index, copies, position)
+
+
+def select_rows(X: Any, index: Array) -> Any:
+    """Return these rows of a table, or these entries of a list."""
+    return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
+
+
+def training_inputs(estimator: BaseEstimator, X: Any, index: Array) -> Any:
+    """Return the inputs to keep for these training rows; a copy where one is wanted."""
+    if is_precomputed(estimator.kernel):
+        return X[np.ix_(index, index)]
+    if not estimator.copy_X_train and len(index) == len(X):
+        return X
+    return select_rows(X, index)

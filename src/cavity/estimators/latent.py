@@ -1,0 +1,212 @@
+"""Latent functions behind an estimator: a kernel on data, tuned, inferred, asked at new inputs."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.evidence import Evidence, Optimizer, maximise
+from cavity.inference import Fit, Method
+from cavity.kernels import Rule
+from cavity.likelihoods import Likelihood
+from cavity.sites import Marginals
+
+__all__ = ["LatentProcess"]
+
+_BLOCK_BYTES = 16 * 2**20
+"""Memory for the covariances of one block of new inputs with the training inputs."""
+
+
+class LatentProcess:
+    """One kernel on one set of inputs, with one latent function for each target.
+
+    Parameters
+    ----------
+    rule : Rule
+    X : array of shape (n, d), or a list of objects that the kernel takes
+    targets : sequence of arrays of shape (n,)
+    likelihood : Likelihood
+    method : Method
+    copies : array of shape (n,)
+        How often each example counts.
+    columns : array of shape (n,), optional
+        With a precomputed kernel: which columns of new covariances belong to these inputs.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        X: Any,
+        targets: Sequence[Array],
+        likelihood: Likelihood,
+        method: Method,
+        copies: Array,
+        columns: Array | None = None,
+    ) -> None:
+        self.rule = rule
+        self.columns = columns
+        self.evidence = Evidence(rule, X, targets, likelihood, method, copies)
+        self.fits: list[Fit] = []
+
+    @property
+    def X_train_(self) -> Any:
+        """Training inputs."""
+        return self.evidence.X
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel at its current hyperparameters."""
+        return self.rule.kernel
+
+    @property
+    def converged(self) -> bool:
+        """Whether the inference of every target converged."""
+        return all(fit.report.converged for fit in self.fits)
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations of the slowest inference."""
+        return max(fit.report.n_iter for fit in self.fits)
+
+    def fit(
+        self, optimizer: Optimizer | str | None, n_restarts: int, rng: np.random.RandomState
+    ) -> "LatentProcess":
+        """Tune the kernel by the evidence (unless the optimizer is None) and infer."""
+        with _named_failure(self.rule):
+            if optimizer is not None and len(self.rule.theta):
+                self._tune(optimizer if callable(optimizer) else None, n_restarts, rng)
+            self.fits = self.evidence.fits(self.rule.theta)
+        _warn_unless_converged(self.fits)
+        return self
+
+    def _tune(
+        self, optimizer: Optimizer | None, n_restarts: int, rng: np.random.RandomState
+    ) -> None:
+        optimum = maximise(
+            self.evidence,
+            self.rule.theta,
+            self.rule.bounds,
+            optimizer=optimizer,
+            n_restarts=n_restarts,
+            rng=rng,
+        )
+        self.rule = self.rule.with_theta(optimum.theta)
+        _warn_at_bounds(self.rule)
+
+    def log_marginal_likelihood(
+        self, theta: Array | None = None, eval_gradient: bool = False
+    ) -> Any:
+        """Return the log evidence, at the tuned hyperparameters or at others."""
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return sum(fit.log_evidence for fit in self.fits)
+        theta = np.asarray(theta, dtype=float)
+        try:
+            if eval_gradient:
+                return self.evidence.value_and_gradient(theta)
+            return self.evidence.value(theta)
+        except NotPositiveDefiniteError:
+            return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
+
+    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+        """Mean and variance of each latent function at new inputs, block by block."""
+        blocks = [self._predict_block(X, block, prior_variance) for block in self._blocks(X)]
+        return [_joined(target) for target in zip(*blocks, strict=True)]
+
+    def _predict_block(self, X: Any, block: slice, prior_variance: Array | None) -> list[Marginals]:
+        K_star = self._cross(X, block)
+        given = self.rule.diag(X[block]) if prior_variance is None else prior_variance[block]
+        return [fit.posterior.predict(K_star, given) for fit in self.fits]
+
+    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
+        """Return log P(−1) and log P(+1) of a binary target at new inputs."""
+        return self._log_proba(self.predict(X, prior_variance)[0])
+
+    def loo_log_proba(self) -> tuple[Array, Array]:
+        """Return log P(−1) and log P(+1) of each training example given all the others."""
+        return self._log_proba(self.fits[0].cavities)
+
+    def _log_proba(self, q: Marginals) -> tuple[Array, Array]:
+        tilted = self.evidence.likelihood.tilted
+        one = np.ones_like(q.mean)
+        return tilted(-one, q).log_z, tilted(one, q).log_z
+
+    def mean(self, X: Any) -> list[Array]:
+        """Mean of each latent function at new inputs."""
+        K_blocks = (self._cross(X, block) for block in self._blocks(X))
+        means = [[K_star @ fit.posterior.alpha for fit in self.fits] for K_star in K_blocks]
+        return [np.concatenate(target) for target in zip(*means, strict=True)]
+
+    def covariance(self, X: Any) -> Array:
+        """Posterior covariance of the first latent function among new inputs."""
+        K_star, K_star_star = self._cross(X, slice(None)), self.rule.matrix(X)
+        return self.fits[0].posterior.predict_covariance(K_star, K_star_star)
+
+    def _cross(self, X: Any, block: slice) -> Array:
+        """Return the covariances of some new inputs with the training inputs."""
+        X_block = X[block] if self.columns is None else X[block][:, self.columns]
+        return self.rule.matrix(X_block, self.X_train_)
+
+    def _blocks(self, X: Any) -> Iterator[slice]:
+        rows = max(1, _BLOCK_BYTES // (8 * len(self.X_train_)))
+        return (slice(i, i + rows) for i in range(0, len(X), rows))
+
+
+def _joined(blocks: Sequence[Marginals]) -> Marginals:
+    return Marginals(
+        np.concatenate([block.mean for block in blocks]),
+        np.concatenate([block.variance for block in blocks]),
+    )
+
+
+class _named_failure:  # noqa: N801  (a context manager reads as a verb)
+    """Turn a failed factorisation into an error that names the kernel and the remedy."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, NotPositiveDefiniteError):
+            raise NotPositiveDefiniteError(
+                f"The kernel {self.rule.kernel} does not give a positive definite covariance "
+                f"matrix for these inputs ({error}). Check the scale of the inputs; for a nearly "
+                'singular kernel add a WhiteKernel, use likelihood="probit", or raise alpha.'
+            ) from error
+
+
+def _warn_unless_converged(fits: Sequence[Fit]) -> None:
+    failed = [fit for fit in fits if not fit.report.converged]
+    if failed:
+        method, report = failed[0].method, failed[0].report
+        warnings.warn(
+            f"Inference by {method.name!r} {report.message} (tolerance {method.tol:.1e}). "
+            "Raise max_iter_predict, or check the scale of the inputs and of the kernel.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_at_bounds(rule: Rule) -> None:
+    """Say once, in plain words, which hyperparameters the bounds have stopped."""
+    theta, bounds = rule.theta, rule.bounds
+    at_lower = np.isclose(theta, bounds[:, 0], atol=1e-3)
+    at_upper = np.isclose(theta, bounds[:, 1], atol=1e-3)
+    stopped = [
+        f"{name} = {np.exp(value):.3g} at its {'lower' if low else 'upper'} bound"
+        for name, value, low, high in zip(rule.names, theta, at_lower, at_upper, strict=True)
+        if low or high
+    ]
+    if stopped:
+        warnings.warn(
+            f"Tuning stopped with {', '.join(stopped)}. The evidence may grow beyond: widen the "
+            "bounds, or fix the hyperparameter if the value is meant.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

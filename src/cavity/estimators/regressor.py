@@ -1,0 +1,358 @@
+"""Gaussian process regression with scikit-learn's interface."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cavity import inference as methods
+from cavity.arrays import Array
+from cavity.estimators.door import (
+    check_prior_variance,
+    check_rows,
+    is_precomputed,
+    kernel_rule,
+    select_rows,
+    training_inputs,
+    validate_inputs,
+)
+from cavity.estimators.latent import LatentProcess
+from cavity.kernels import Rule
+from cavity.likelihoods import Gaussian
+from cavity.sites import Marginals
+
+__all__ = ["GaussianProcessRegressor"]
+
+_SMALLEST_NOISE = 1e-20
+"""Noise of zero would be sites of infinite precision."""
+
+
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian process regression.
+
+    A drop-in for scikit-learn's class of the same name: its parameters keep their names and
+    meaning, and those after ``random_state`` are new.
+
+    Parameters
+    ----------
+    kernel : kernel object, "precomputed" or None
+        Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
+        of your own. None is ``1.0 * RBF(1.0)``. With "precomputed", ``X`` holds covariances:
+        square in `fit`, (new, training) in `predict`.
+    alpha : float or ndarray of shape (n_samples,)
+        Variance of the noise on the training targets.
+    optimizer : "fmin_l_bfgs_b", callable or None
+        How the kernel's hyperparameters are tuned by the evidence; None leaves them alone.
+    n_restarts_optimizer : int
+        Further starts, drawn log-uniformly inside the kernel's bounds.
+    normalize_y : bool
+        Whether to fit targets of zero mean and unit variance.
+    copy_X_train : bool
+        Whether to keep a copy of the training inputs rather than a reference.
+    n_targets : int or None
+        Number of targets, for predictions from the prior before `fit`.
+    random_state : int, RandomState instance or None
+        Draws the restarts.
+    inference : {"exact", "ep", "laplace", "variational", "ensemble", "naive", "sequential"} or \
+            Method
+        With Gaussian noise "exact" and the first three are one and the same posterior; the mean
+        field methods approximate its variances and evidence, for study.
+
+    Attributes
+    ----------
+    kernel_ : kernel object
+        With its tuned hyperparameters.
+    log_marginal_likelihood_value_ : float
+        Log evidence, summed over the targets.
+    alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Dual coefficients: predictions are ``K(X, X_train_) @ alpha_``.
+    X_train_ : training inputs
+    y_train_ : training targets, normalised if ``normalize_y``
+    loo_mean_, loo_std_ : ndarrays of shape (n_samples,) or (n_samples, n_targets)
+        Leave-one-out prediction of each training target and its standard deviation, noise
+        included.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, if the inputs had names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity import GaussianProcessRegressor
+    >>> X = np.linspace(0.0, 6.0, 30)[:, None]
+    >>> reg = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=0.01).fit(X, np.sin(X[:, 0]))
+    >>> mean, std = reg.predict([[1.5]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.5)) < 3 * std[0])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [None, Kernel, StrOptions({"precomputed"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
+        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
+        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        "normalize_y": ["boolean"],
+        "copy_X_train": ["boolean"],
+        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "inference": [StrOptions({"exact", *methods.METHODS}), methods.Method],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1e-10,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        normalize_y: bool = False,
+        copy_X_train: bool = True,
+        n_targets: int | None = None,
+        random_state: Any = None,
+        inference: Any = "exact",
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.inference = inference
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessRegressor":
+        """Tune the kernel by the evidence and infer the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a list of objects the kernel takes
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each example counts: weight 2 is the row given twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : GaussianProcessRegressor
+        """
+        self._validate_params()
+        X, y = validate_inputs(self, X, y, multi_output=True, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        self._check_n_targets(y)
+        rows = check_rows(sample_weight, X, self._rule())
+        noise = self._noise(len(y))[rows.index]
+        mean, scale = self._scaling(y[rows.index], rows.copies)
+        y_train = (y[rows.index] - mean) / scale
+        latent = LatentProcess(
+            self._rule(),
+            training_inputs(self, X, rows.index),
+            list(y_train.reshape(len(y_train), -1).T),
+            Gaussian(noise),
+            self._method(),
+            rows.copies,
+            rows.index if is_precomputed(self.kernel) else None,
+        )
+        latent.fit(self.optimizer, self.n_restarts_optimizer, check_random_state(self.random_state))
+        self.X_train_, self.y_train_ = latent.X_train_, y_train
+        self._latent, self._rows, self._mean, self._scale = latent, rows, mean, scale
+        self._left_out = select_rows(X, np.flatnonzero(rows.position < 0))
+        self.log_marginal_likelihood_value_ = latent.log_marginal_likelihood()
+        return self
+
+    def _check_n_targets(self, y: Array) -> None:
+        seen = y.shape[1] if y.ndim == 2 else 1
+        if self.n_targets is not None and seen != self.n_targets:
+            raise ValueError(
+                "The number of targets seen in `y` is different from the parameter `n_targets`. "
+                f"Got {seen} != {self.n_targets}."
+            )
+
+    def _rule(self) -> Rule:
+        return kernel_rule(self.kernel, ConstantKernel() * RBF())
+
+    def _method(self) -> methods.Method:
+        # The quadratic expansion of a Gaussian likelihood is the likelihood itself.
+        return methods.method("laplace" if self.inference == "exact" else self.inference)
+
+    def _noise(self, n: int) -> Array:
+        noise = np.asarray(self.alpha, dtype=np.float64)
+        if noise.size not in (1, n) or noise.ndim > 1:
+            raise ValueError(
+                "alpha must be a scalar or an array with same number of entries as y. "
+                f"({noise.shape[0]} != {n})"
+            )
+        if not np.all(noise >= 0.0):
+            raise ValueError("alpha must be at least zero everywhere.")
+        return np.maximum(np.broadcast_to(noise, (n,)), _SMALLEST_NOISE)
+
+    def _scaling(self, y: Array, copies: Array) -> tuple[Array, Array]:
+        """Return what to take off and what to divide by; a constant target is left at scale 1."""
+        if not self.normalize_y:
+            return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
+        mean = np.average(y, axis=0, weights=copies)
+        scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=copies))
+        constant = scale < 10.0 * np.finfo(scale.dtype).eps * np.abs(mean)
+        return mean, np.where(constant | (scale == 0.0), 1.0, scale)
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        prior_variance: Any = None,
+    ) -> Any:
+        """Predict the latent function; before `fit`, from the prior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool
+            Whether to return the standard deviation as well.
+        return_cov : bool
+            Whether to return the joint covariance as well (not with ``return_std``).
+        prior_variance : array-like of shape (n_samples,), optional
+            With kernel="precomputed" and ``return_std`` only: the new examples' own prior
+            variances. Not needed where all training variances are equal.
+
+        Returns
+        -------
+        y_mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        y_std : ndarray of the same shape, if ``return_std``
+        y_cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), \
+                if ``return_cov``
+        """
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        fitted = hasattr(self, "_latent")
+        X = validate_inputs(self, X, reset=False) if fitted else validate_inputs(self, X)
+        if not fitted:
+            return self._predict_prior(X, return_std, return_cov)
+        if return_cov:
+            self._refuse_precomputed_covariance()
+            return self._unscaled(self._latent.mean(X)), self._covariance(X)
+        if not return_std:
+            return self._unscaled(self._latent.mean(X))
+        given = check_prior_variance(self.kernel, self.X_train_, prior_variance, len(X))
+        latents = self._latent.predict(X, given)
+        mean = self._unscaled([q.mean for q in latents])
+        return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._scale
+
+    def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
+        rule, count = self._rule(), self.n_targets or 1
+        mean = np.zeros(len(X)) if count == 1 else np.zeros((len(X), count))
+        if return_cov:
+            cov = rule.matrix(X)
+            return mean, cov if count == 1 else np.repeat(cov[:, :, None], count, axis=2)
+        if return_std:
+            std = np.sqrt(rule.diag(X))
+            return mean, std if count == 1 else np.repeat(std[:, None], count, axis=1)
+        return mean
+
+    def _refuse_precomputed_covariance(self) -> None:
+        if is_precomputed(self.kernel):
+            raise ValueError(
+                "kernel='precomputed' does not know the covariances among new examples: "
+                "return_cov needs a kernel object."
+            )
+
+    def _covariance(self, X: Any) -> Array:
+        covariance = self._latent.covariance(X)
+        scaled = covariance[:, :, None] * np.atleast_1d(self._scale**2)
+        return scaled[:, :, 0] if scaled.shape[2] == 1 else scaled
+
+    def _shaped(self, columns: list[Array]) -> Array:
+        """Return one column per target, or a plain vector for one target."""
+        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+
+    def _unscaled(self, columns: list[Array]) -> Array:
+        return self._shaped(columns) * self._scale + self._mean
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Draw functions from the posterior (or the prior) at given inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int
+        random_state : int, RandomState instance or None
+
+        Returns
+        -------
+        y_samples : ndarray of shape (n_samples_X, n_samples) or \
+                (n_samples_X, n_targets, n_samples)
+        """
+        rng = check_random_state(random_state)
+        mean, cov = self.predict(X, return_cov=True)
+        if mean.ndim == 1:
+            return rng.multivariate_normal(mean, cov, n_samples).T
+        draws = [
+            rng.multivariate_normal(mean[:, k], cov[:, :, k], n_samples).T
+            for k in range(mean.shape[1])
+        ]
+        return np.stack(draws, axis=1)
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel with its tuned hyperparameters."""
+        check_is_fitted(self, "_latent")
+        return self._latent.kernel_
+
+    @property
+    def alpha_(self) -> Array:
+        """Dual coefficients of the training examples."""
+        check_is_fitted(self, "_latent")
+        return self._shaped([fit.posterior.alpha for fit in self._latent.fits])
+
+    @property
+    def loo_mean_(self) -> Array:
+        """Leave-one-out prediction of each training target, without refitting."""
+        check_is_fitted(self, "_latent")
+        return self._unscaled([q.mean for q in self._loo()])
+
+    @property
+    def loo_std_(self) -> Array:
+        """Standard deviation of the leave-one-out predictions, noise included."""
+        check_is_fitted(self, "_latent")
+        noise = self._noise(len(self._rows.position))
+        return self._shaped([np.sqrt(q.variance + noise) for q in self._loo()]) * self._scale
+
+    def _loo(self) -> list[Marginals]:
+        """Return cavities in the order of the table; rows without weight are predicted."""
+        position = self._rows.position
+        out = position < 0
+        cavities = [
+            Marginals(*(part[position] for part in fit.cavities)) for fit in self._latent.fits
+        ]
+        if np.any(out):
+            given = check_prior_variance(self.kernel, self.X_train_, None, int(out.sum()))
+            for q, new in zip(cavities, self._latent.predict(self._left_out, given), strict=True):
+                q.mean[out], q.variance[out] = new
+        return cavities
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log evidence at given hyperparameters, or the fitted one.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_kernel_params,), optional
+            Log hyperparameters.
+        eval_gradient : bool
+            Whether to return the gradient as well.
+        clone_kernel : bool
+            Accepted for scikit-learn's sake: the fitted kernel is never changed.
+        """
+        check_is_fitted(self, "_latent")
+        return self._latent.log_marginal_likelihood(theta, eval_gradient)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags

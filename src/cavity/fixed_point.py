@@ -1,0 +1,108 @@
+"""The one loop: from a start to a fixed point, with damping, and a word on how it ended.
+
+The loop knows nothing of sites or kernels. Whoever calls it says how good a point is and where
+the next full step would lead; the loop decides how much of that step to take and when to stop.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from cavity.arrays import Array
+
+__all__ = ["Solution", "State", "solve"]
+
+_SMALLEST_STEP = 1e-4
+
+
+class State(Protocol):
+    """What the loop needs to know about a point."""
+
+    @property
+    def residual(self) -> float:
+        """How far the point is from solving the equations, without dimension."""
+
+    @property
+    def merit(self) -> float:
+        """Score that a step may not lower (beyond rounding)."""
+
+    def target(self) -> Array:
+        """Where a full step would lead; asked for only once the point is accepted."""
+
+
+S = TypeVar("S", bound=State)
+
+
+@dataclass(frozen=True)
+class Solution(Generic[S]):
+    """Where an iteration stopped, and how.
+
+    Attributes
+    ----------
+    x : array
+        The last accepted point.
+    state : State
+        What its evaluation returned.
+    converged : bool
+    n_iter : int
+        Evaluations made.
+    residual : float
+    tol : float
+    """
+
+    x: Array
+    state: S
+    converged: bool
+    n_iter: int
+    residual: float
+    tol: float
+
+    def __str__(self) -> str:
+        how = "converged" if self.converged else "stopped without converging"
+        return f"{how} after {self.n_iter} iterations, residual {self.residual:.1e}"
+
+
+def solve(
+    evaluate: Callable[[Array], S],
+    x: Array,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution[S]:
+    """Walk towards the point where ``target(x) = x``.
+
+    Each step goes the whole way to the target while the merit does not fall, and half as far
+    after a fall; a step that is let through doubles the next one again, up to the whole way.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Maps a point to its `State`.
+    x : array
+        Where to start.
+    tol : float
+        The residual at which to stop.
+    max_iter : int
+        The most evaluations to make.
+    """
+    state = evaluate(x)
+    step, n_iter = 1.0, 1
+    while state.residual > tol and n_iter < max_iter and step > _SMALLEST_STEP:
+        direction = state.target() - x
+        while n_iter < max_iter and step > _SMALLEST_STEP:
+            trial = evaluate(x + step * direction)
+            n_iter += 1
+            if _no_worse(trial, state):
+                x = x + step * direction
+                state = trial
+                step = min(1.0, 2.0 * step)
+                break
+            step *= 0.5
+    converged = state.residual <= tol
+    return Solution(x, state, converged, n_iter, state.residual, tol)
+
+
+def _no_worse(trial: State, state: State) -> bool:
+    """Whether a step may be taken; NaN is always worse."""
+    slack = 1e-12 * (1.0 + abs(state.merit))
+    return trial.merit >= state.merit - slack

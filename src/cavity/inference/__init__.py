@@ -1,0 +1,46 @@
+"""Six ways to find the Gaussian sites; importing a method's file here registers it."""
+
+from typing import Any
+
+from cavity.inference.base import METHODS, Fit, Method, Problem, Report, Start
+from cavity.inference.correction import second_order_correction
+from cavity.inference.ensemble import Ensemble
+from cavity.inference.ep import EP
+from cavity.inference.laplace import Laplace
+from cavity.inference.naive import Naive
+from cavity.inference.sequential import Sequential
+from cavity.inference.variational import Variational
+
+__all__ = [
+    "EP",
+    "METHODS",
+    "Ensemble",
+    "Fit",
+    "Laplace",
+    "Method",
+    "Naive",
+    "Problem",
+    "Report",
+    "Sequential",
+    "Start",
+    "Variational",
+    "method",
+    "second_order_correction",
+]
+
+
+def method(name: str | Method, **options: Any) -> Method:
+    """Return the inference method of that name, or the method itself.
+
+    Parameters
+    ----------
+    name : str or Method
+    **options
+        Parameters of the method, such as ``tol``, ``sweeps`` or ``power``.
+    """
+    if isinstance(name, Method):
+        return name
+    if name not in METHODS:
+        known = ", ".join(repr(known) for known in METHODS)
+        raise ValueError(f"inference must be one of {known}; got {name!r}.")
+    return METHODS[name](**options)

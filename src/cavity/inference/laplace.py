@@ -1,0 +1,62 @@
+"""Laplace: a Gaussian at the posterior's mode with the curvature there (R&W section 3.4)."""
+
+from typing import Any, ClassVar
+
+from cavity.arrays import Array, add_outer, namespace
+from cavity.inference.base import Method, Problem, Report, Start, log_likelihood, register
+from cavity.inference.newton import Response, solve_means
+from cavity.priors import DensePosterior
+from cavity.sites import Moments, Sites, expand
+
+__all__ = ["Laplace"]
+
+
+@register
+class Laplace(Method):
+    """Laplace's approximation: sites expanded at the mode of the posterior."""
+
+    name: ClassVar[str] = "laplace"
+    needs: ClassVar[str] = "derivatives"
+
+    def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
+        """Find the mode by Newton's method."""
+        xp = namespace(problem.y)
+        alpha = xp.zeros_like(problem.prior.diag) if start is None else start.alpha
+        found = solve_means(
+            problem, _response(problem), alpha, tol=self.tol, max_iter=self.max_iter
+        )
+        posterior = problem.prior.condition(found.state.sites)
+        report = Report(found.converged, found.n_iter, found.residual, str(found))
+        return posterior, report, Start(found.x, problem.prior.diag)
+
+    def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
+        """Return log p(y|f̂) − ½ α·f̂ − Σ log L_ii, R&W (3.32)."""
+        xp = namespace(posterior.alpha)
+        quadratic = xp.sum(posterior.alpha * posterior.mean)
+        return log_likelihood(problem, posterior.mean) - 0.5 * quadratic - posterior.half_log_det
+
+    def grad_K(self, problem: Problem, posterior: DensePosterior) -> Array:
+        """Return ½(ααᵀ − R) + ½(v gᵀ + g vᵀ): the mode, too, moves with K (R&W (5.23))."""
+        likelihood, prior, y, copies = problem
+        g, _, d3 = likelihood.derivatives(y, posterior.mean)
+        g = copies * g
+        s = 0.5 * posterior.local.q.variance * copies * d3
+        R = posterior.precision_weight()
+        v = s - R @ prior.product(s)
+        R *= -0.5
+        return _add_symmetric(add_outer(R, 0.5, posterior.alpha), g, v)
+
+
+def _add_symmetric(M: Array, g: Array, v: Array) -> Array:
+    """Return M + ½(v gᵀ + g vᵀ), as two squares so that M is updated where it stands."""
+    return add_outer(add_outer(M, 0.25, g + v), -0.25, g - v)
+
+
+def _response(problem: Problem) -> Response:
+    likelihood, _, y, copies = problem
+
+    def respond(mu: Array, alpha: Array) -> tuple[Moments, Sites]:
+        d1, d2, _ = likelihood.derivatives(y, mu)
+        return Moments(likelihood.log_prob(y, mu), d1, d2), expand(mu, d1, d2, copies)
+
+    return respond

@@ -1,0 +1,19 @@
+"""Compute rules for scikit-learn's kernel objects: matrix, diagonal and contraction.
+
+A rule wraps one kernel object. To add one, write a file with a registered subclass of ``Rule`` and
+import it here: the import is the registration. A kernel without a rule of its own, such as a
+user's subclass, is served by ``Rule`` itself through its own ``__call__`` and ``eval_gradient``.
+"""
+
+from cavity.kernels import (  # noqa: F401  (imported to be registered)
+    composition,
+    constant,
+    dot_product,
+    periodic,
+    radial,
+    rational_quadratic,
+)
+from cavity.kernels.base import Rule, register, rule
+from cavity.kernels.precomputed import Precomputed
+
+__all__ = ["Precomputed", "Rule", "register", "rule"]

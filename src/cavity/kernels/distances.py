@@ -1,0 +1,203 @@
+"""Squared distances between scaled inputs, and contractions with them, without loss of digits.
+
+For NumPy the distances of a training set are kept as the n(n−1)/2 *pairs* i < j, half the work;
+elsewhere as the whole matrix. Kernel files write elementwise functions and need not know which.
+"""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_numpy_array
+from scipy.spatial.distance import cdist, pdist, squareform
+
+from cavity.arrays import Array, add_to_diagonal, namespace, same_kind, to_numpy
+
+__all__ = [
+    "centre",
+    "contract",
+    "exp",
+    "norm",
+    "pair_distances",
+    "scale",
+    "square",
+    "weigh",
+    "weighted_sum",
+    "without_diagonal",
+]
+
+_LOSS = 4096.0
+"""How many rounding errors a product formula may gather: about 1e-12 in double precision."""
+
+_FEW_COLUMNS = 16
+"""Up to here scipy's difference formula is as fast as the product formula (2000 points: 11 ms
+against 13 ms for 10 columns, 34 ms against 16 ms for 50)."""
+
+
+def scale(length_scale: Any, *inputs: Array) -> list[Array]:
+    """Divide the columns of each input by the length scale, one or one per column."""
+    ell = np.squeeze(np.asarray(length_scale, dtype=float))
+    if ell.ndim > 1 or (ell.ndim == 1 and ell.shape[0] != inputs[0].shape[1]):
+        raise ValueError(
+            f"expected one length scale or one per column ({inputs[0].shape[1]} columns), "
+            f"got shape {ell.shape}; make the kernel's length_scale that long"
+        )
+    # A quotient that overflows would turn into inf − inf: stop short of it.
+    xp = namespace(*inputs)
+    peak = max(float(xp.max(xp.abs(X))) for X in inputs)
+    ell = np.maximum(ell, max(peak, 1.0) / _far(inputs[0]) ** 2)
+    return [X / same_kind(ell, X) for X in inputs]
+
+
+def centre(X: Array) -> Array:
+    """Return a middle of the rows: the upper median of each column.
+
+    Unlike the mean it stays with the bulk of the inputs if some are enormous, and so do their
+    digits when it is subtracted.
+    """
+    return namespace(X).sort(X, axis=0)[X.shape[0] // 2, :][None, :]
+
+
+def pair_distances(U: Array, V: Array | None = None, *, exact: bool = False) -> Array:
+    """Return the squared distances of the rows; exactly zero for a row and itself if V is None.
+
+    Parameters
+    ----------
+    U, V : arrays of shape (n, d) and (m, d)
+        Scaled inputs.
+    exact : bool
+        Ask for small distances with a small relative error; for functions that are not smooth
+        in the squared distance, or oscillate.
+    """
+    exact = exact or _wide(U, V)
+    if is_numpy_array(U) and (exact or U.shape[1] <= _FEW_COLUMNS):
+        D = pdist(U, "sqeuclidean") if V is None else cdist(U, V, "sqeuclidean")
+        # Overflow to inf would make 0·inf of a polynomial times an exponential.
+        return np.minimum(D, _far(U) ** 2, out=D) if _overflows(U, V) else D
+    return _by_columns(U, V) if exact else _by_product(U, V)
+
+
+def square(values: Array, diagonal: float) -> Array:
+    """Return the whole symmetric matrix of a function of the distances of a training set."""
+    if values.ndim == 1:
+        A = squareform(values, checks=False)
+        np.fill_diagonal(A, diagonal)
+        return A
+    A = without_diagonal(values)
+    return add_to_diagonal(A, diagonal) if diagonal else A
+
+
+def weigh(G: Array, values: Array) -> float:
+    """Return Σ_ij G_ij h_ij for a function h of the distances that vanishes on the diagonal."""
+    if values.ndim == 1:
+        return 2.0 * float(np.dot(squareform(G, checks=False), values))
+    return weighted_sum(G, values)
+
+
+def weighted_sum(G: Array, A: Array) -> float:
+    """Return Σ_ij G_ij A_ij of two whole symmetric matrices."""
+    if is_numpy_array(A):
+        # Both are symmetric: the order in which memory is walked need not be the same.
+        return float(np.dot(G.ravel(order="K"), A.ravel(order="K")))
+    return float(namespace(A).sum(G * A))
+
+
+def contract(U: Array, W: Array, reference: float) -> Array:
+    """Return Σ_ij W_ij (u_id − u_jd)² for each column d, as a NumPy vector.
+
+    Parameters
+    ----------
+    U : array of shape (n, d)
+        Inputs, centred and scaled.
+    W : array of shape (n, n)
+        Symmetric weights with a zero diagonal.
+    reference : float
+        The Frobenius norm against which rounding errors may be small.
+    """
+    xp = namespace(U, W)
+    peak = float(xp.max(xp.abs(U)))
+    # Errors are eps·max u²·‖W‖: large for close pairs of rough kernels with far-away inputs.
+    if peak * peak * norm(W) <= _LOSS * reference:
+        return _contract_by_product(U, W)
+    return np.asarray([_contract_column(U[:, k], W) for k in range(U.shape[1])])
+
+
+def norm(A: Array) -> float:
+    """Return the Frobenius norm; inf where it overflows."""
+    return sqrt(weighted_sum(A, A))
+
+
+def exp(A: Array) -> Array:
+    """Return exp(A); consumes A."""
+    return np.exp(A, out=A) if is_numpy_array(A) else namespace(A).exp(A)
+
+
+def without_diagonal(A: Array) -> Array:
+    """Return A with a zero diagonal; consumes A."""
+    if is_numpy_array(A):
+        np.fill_diagonal(A, 0.0)
+        return A
+    return add_to_diagonal(A, -namespace(A).linalg.diagonal(A))
+
+
+def _far(X: Array) -> float:
+    """Return a length whose square can be summed over columns without overflow."""
+    largest = float(namespace(X).finfo(X.dtype).max)
+    return float(largest**0.45)
+
+
+def _extent(U: Array, V: Array | None, c: Array) -> float:
+    xp = namespace(U)
+    return max(float(xp.max(xp.abs(A - c))) for A in (U, U if V is None else V))
+
+
+def _wide(U: Array, V: Array | None) -> bool:
+    peak = _extent(U, V, centre(U))
+    return not peak * peak <= _LOSS
+
+
+def _overflows(U: Array, V: Array | None) -> bool:
+    return _extent(U, V, 0.0) > _far(U)
+
+
+def _by_product(U: Array, V: Array | None) -> Array:
+    xp = namespace(U)
+    c = centre(U)
+    U = U - c
+    A = U if V is None else V - c
+    D = U @ A.T
+    D *= -2.0
+    D += xp.sum(U * U, axis=1)[:, None]
+    D += xp.sum(A * A, axis=1)[None, :]
+    D = xp.clip(D, 0.0, None)
+    return without_diagonal(D) if V is None else D
+
+
+def _by_columns(U: Array, V: Array | None) -> Array:
+    A = U if V is None else V
+    D = _squared_differences(U[:, 0], A[:, 0])
+    for k in range(1, U.shape[1]):
+        D += _squared_differences(U[:, k], A[:, k])
+    return D
+
+
+def _squared_differences(u: Array, v: Array) -> Array:
+    E = u[:, None] - v[None, :]
+    far = _far(u)
+    E = namespace(u).clip(E, -far, far)
+    E *= E
+    return E
+
+
+def _contract_by_product(U: Array, W: Array) -> Array:
+    xp = namespace(U)
+    row = xp.sum(W, axis=1)
+    first = xp.sum(row[:, None] * (U * U), axis=0)
+    return 2.0 * to_numpy(first - xp.sum(U * (W @ U), axis=0))
+
+
+def _contract_column(u: Array, W: Array, rows: int = 64) -> float:
+    xp = namespace(u, W)
+    n = u.shape[0]
+    blocks = [slice(i, min(i + rows, n)) for i in range(0, n, rows)]
+    return sum(float(xp.sum(W[b, :] * _squared_differences(u[b], u))) for b in blocks)

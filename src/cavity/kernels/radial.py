@@ -1,0 +1,156 @@
+"""Functions of the scaled distance: the squared exponential (RBF) and Matérn kernels.
+
+With u the difference of two scaled inputs and r its length, every k(r) here has
+∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: a profile k and a slope w are all that tells them apart.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import inf, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+from cavity.arrays import Array, namespace
+from cavity.kernels import bessel
+from cavity.kernels.base import Rule, register
+from cavity.kernels.distances import (
+    centre,
+    contract,
+    exp,
+    norm,
+    pair_distances,
+    scale,
+    square,
+    without_diagonal,
+)
+
+__all__ = ["RadialRule"]
+
+
+class Profile(NamedTuple):
+    """k and w as functions of r², which they consume; whether k has a term |r|^a with a < 2."""
+
+    k: Callable[[Array], Array]
+    w: Callable[[Array], Array]
+    rough: bool
+
+
+def _gaussian(D: Array) -> Array:
+    D *= -0.5
+    return exp(D)
+
+
+def _exponential(D: Array) -> Array:
+    return exp(-namespace(D).sqrt(D))
+
+
+def _exponential_slope(D: Array) -> Array:
+    xp = namespace(D)
+    # exp(−r)/r, and no weight for coinciding points, whose differences vanish.
+    r = xp.where(D == 0.0, xp.full_like(D, inf), xp.sqrt(D))
+    return exp(-r) / r
+
+
+def _decay(D: Array, c: float) -> tuple[Array, Array]:
+    """Return t = sqrt(c) r and exp(−t); consumes the squared distances."""
+    D *= c
+    t = namespace(D).sqrt(D)
+    return t, exp(-t)
+
+
+def _matern_3_2(D: Array) -> Array:
+    t, K = _decay(D, 3.0)
+    t += 1.0
+    K *= t
+    return K
+
+
+def _matern_3_2_slope(D: Array) -> Array:
+    _, W = _decay(D, 3.0)
+    W *= 3.0
+    return W
+
+
+def _matern_5_2(D: Array) -> Array:
+    t, K = _decay(D, 5.0)
+    # 1 + t + t²/3, with t² still at hand in D.
+    D *= 1.0 / 3.0
+    D += t
+    D += 1.0
+    K *= D
+    return K
+
+
+def _matern_5_2_slope(D: Array) -> Array:
+    t, W = _decay(D, 5.0)
+    t += 1.0
+    W *= t
+    W *= 5.0 / 3.0
+    return W
+
+
+_GAUSSIAN = Profile(_gaussian, _gaussian, rough=False)
+_CLOSED = {
+    0.5: Profile(_exponential, _exponential_slope, rough=True),
+    1.5: Profile(_matern_3_2, _matern_3_2_slope, rough=False),
+    2.5: Profile(_matern_5_2, _matern_5_2_slope, rough=False),
+    inf: _GAUSSIAN,
+}
+
+
+def _bessel_profile(nu: float) -> Profile:
+    def t(D: Array) -> Array:
+        return sqrt(2.0 * nu) * namespace(D).sqrt(D)
+
+    k = partial(bessel.matern, nu)
+    w = partial(bessel.matern_slope, nu)
+    return Profile(lambda D: k(t(D)), lambda D: w(t(D)), rough=nu < 1.0)
+
+
+def _profile(kernel: Any) -> Profile:
+    nu = getattr(kernel, "nu", inf)
+    return _CLOSED[nu] if nu in _CLOSED else _bessel_profile(nu)
+
+
+@register(RBF, Matern)
+@dataclass(frozen=True)
+class RadialRule(Rule):
+    """RBF and Matérn kernels with one length scale or one per input column."""
+
+    def matrix(self, X: Array, Z: Array | None = None) -> Array:
+        """Return K(X, Z), or K(X, X) if Z is None."""
+        U, *V = scale(self.kernel.length_scale, X, *([] if Z is None else [Z]))
+        profile = _profile(self.kernel)
+        K = profile.k(pair_distances(U, *V, exact=profile.rough))
+        return square(K, 1.0) if Z is None else K
+
+    def diag(self, X: Array) -> Array:
+        """Return ones."""
+        return namespace(X).ones_like(X[:, 0])
+
+    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
+        """Contract the weights with ∂K/∂log ℓ by matrix products, theory 2."""
+        if self.kernel.hyperparameter_length_scale.fixed:
+            return np.empty(0)
+        W = self._weights(X, G, K)
+        # Scaled only when centred: differences of scaled offsets would have lost digits.
+        (U,) = scale(self.kernel.length_scale, X - centre(X))
+        gradient = contract(U, W, norm(G))
+        return gradient if self.kernel.anisotropic else gradient.sum(keepdims=True)
+
+    def noisy(self, X: Array) -> bool:
+        """Tell that there is no noise."""
+        return False
+
+    def _weights(self, X: Array, G: Array, K: Array | None) -> Array:
+        """Return G ∘ w(r) with a zero diagonal."""
+        profile = _profile(self.kernel)
+        if profile is _GAUSSIAN and K is not None:
+            return without_diagonal(G * K)
+        (U,) = scale(self.kernel.length_scale, X)
+        W = square(profile.w(pair_distances(U, exact=profile.rough)), 0.0)
+        W *= G
+        return W

@@ -1,0 +1,38 @@
+"""Likelihoods by name. A new one is one file here and one import line below."""
+
+from cavity.likelihoods.base import REGISTRY, Likelihood, Powered
+from cavity.likelihoods.gaussian import Gaussian
+from cavity.likelihoods.logit import Logit
+from cavity.likelihoods.probit import Probit
+from cavity.likelihoods.step import Step
+
+__all__ = [
+    "REGISTRY",
+    "Gaussian",
+    "Likelihood",
+    "Logit",
+    "Powered",
+    "Probit",
+    "Step",
+    "likelihood",
+]
+
+
+def likelihood(name: str | Likelihood) -> Likelihood:
+    """Return a likelihood by its name, or the one given.
+
+    Parameters
+    ----------
+    name : str or Likelihood
+        One of the names in ``REGISTRY``, or an object to pass through.
+
+    Returns
+    -------
+    Likelihood
+    """
+    if isinstance(name, Likelihood):
+        return name
+    if not isinstance(name, str) or name not in REGISTRY:
+        names = ", ".join(repr(known) for known in sorted(REGISTRY))
+        raise ValueError(f"likelihood must be one of {names} or a Likelihood object, got {name!r}.")
+    return REGISTRY[name]()

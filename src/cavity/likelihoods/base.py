@@ -1,0 +1,154 @@
+"""What a likelihood offers: its log density, and moments of it under Gaussians."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cavity.arrays import Array, namespace, same_kind, to_numpy
+from cavity.likelihoods import numerical
+from cavity.sites import Marginals, Moments
+
+__all__ = ["REGISTRY", "Likelihood", "Powered", "draw_labels", "require_positive"]
+
+REGISTRY: dict[str, type[Likelihood]] = {}
+"""Likelihoods by name; a subclass declared with ``name=...`` enters itself."""
+
+
+class Likelihood(ABC):
+    """The probability p(y|f) of a label y given a latent value f; everything is elementwise.
+
+    A subclass says its log density, three derivatives of it and how to sample. Moments come from
+    adaptive quadrature, which takes p for log-concave in f, unless it knows a closed form.
+    Labels are ±1 for classification and real for regression.
+    """
+
+    def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if name is not None:
+            REGISTRY[name] = cls
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What can be asked for: among "tilted", "derivatives" and "expected"."""
+        return frozenset({"tilted", "derivatives", "expected"})
+
+    @abstractmethod
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Return log p(y|f)."""
+
+    @abstractmethod
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return the first three derivatives of log p(y|f) in f."""
+
+    @abstractmethod
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        """Draw one label for each latent value."""
+
+    def tilted(self, y: Array, c: Marginals) -> Moments:
+        """Return log Z = log E p(y|f) under each cavity and its first two derivatives in the mean.
+
+        Parameters
+        ----------
+        y : array or float
+            Labels.
+        c : Marginals
+            Gaussians over f; the derivatives are taken in their means.
+
+        Returns
+        -------
+        Moments
+        """
+        return numerical.tilted(self, y, c)
+
+    def expected(self, y: Array, q: Marginals) -> Moments:
+        """Return E log p(y|f) under each Gaussian and its first two derivatives in the mean.
+
+        Parameters
+        ----------
+        y : array or float
+            Labels.
+        q : Marginals
+            Gaussians over f.
+
+        Returns
+        -------
+        Moments
+            E log p, E ∂log p and E ∂²log p.
+        """
+        return numerical.expected(self, y, q)
+
+    def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
+        """Return the third and fourth cumulants of each tilted distribution ∝ p(y|f) N(f; m, v)."""
+        return numerical.cumulants(self, y, c)
+
+    def power(self, eta: float) -> Likelihood:
+        """Return the likelihood p(y|f)^eta, which is not normalised in y."""
+        return Powered(self, eta)
+
+    def split_noise(self) -> tuple[Array | float, Likelihood]:
+        """Return the variance of the Gaussian noise on f hidden in p(y|f), and the rest of it."""
+        return 0.0, self
+
+
+@dataclass(frozen=True)
+class Powered(Likelihood):
+    """A likelihood raised to a power.
+
+    Parameters
+    ----------
+    base : Likelihood
+        The likelihood p(y|f).
+    eta : float
+        The power, positive.
+    """
+
+    base: Likelihood
+    eta: float
+
+    def __post_init__(self) -> None:
+        require_positive("eta", self.eta)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What the likelihood itself offers."""
+        return self.base.offers
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Return eta log p(y|f)."""
+        return self.eta * self.base.log_prob(y, f)
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return the first three derivatives of eta log p(y|f) in f."""
+        d1, d2, d3 = self.base.derivatives(y, f)
+        return self.eta * d1, self.eta * d2, self.eta * d3
+
+    def expected(self, y: Array, q: Marginals) -> Moments:
+        """Return the moments of eta log p(y|f)."""
+        return Moments(*(self.eta * moment for moment in self.base.expected(y, q)))
+
+    def power(self, eta: float) -> Likelihood:
+        """Return the likelihood itself to the product of the powers."""
+        return self.base.power(self.eta * eta)
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        """Refuse: a power of a density is not normalised."""
+        raise ValueError(
+            f"{self!r} is not normalised in y and cannot be sampled; sample {self.base!r}."
+        )
+
+
+def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:
+    """Return labels ±1, each +1 with probability exp(log_p)."""
+    p = to_numpy(namespace(log_p).exp(log_p))
+    return same_kind(np.where(rng.random(p.shape) < p, 1.0, -1.0), log_p)
+
+
+def require_positive(name: str, value: Any) -> None:
+    """Raise a ValueError unless every entry of the value is positive and finite."""
+    numbers = np.asarray(to_numpy(value), dtype=float)
+    if not np.all((numbers > 0.0) & np.isfinite(numbers)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.")

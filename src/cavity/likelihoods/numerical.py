@@ -1,0 +1,172 @@
+"""Tilted and expected moments of any log-concave likelihood, by adaptive quadrature.
+
+This is the slow truth behind every closed form, and all that a new likelihood needs.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cavity.arrays import Array, namespace
+from cavity.likelihoods.normal import proper
+from cavity.likelihoods.quadrature import graded_edges, integrate
+from cavity.sites import Marginals, Moments
+
+if TYPE_CHECKING:
+    from cavity.likelihoods.base import Likelihood
+
+__all__ = ["average", "cumulants", "expected", "tilted"]
+
+# A Gaussian falls below the smallest double 39 standard deviations out: integrals that live in the
+# far tail, and are tiny for it, keep their relative accuracy.
+_REACH = 40.0
+_SQRT_2PI = math.sqrt(2.0 * math.pi)
+
+
+def _quiet() -> np.errstate:
+    """Let a likelihood overflow far out, where the Gaussian has long vanished."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _times(weight: Array, value: Array) -> Array:
+    """Return weight · value, and zero where the weight is zero whatever the value."""
+    xp = namespace(weight)
+    return xp.where(weight > 0.0, value, 0.0) * weight
+
+
+def _mode(lik: Likelihood, y: Array, c: Marginals) -> Array:
+    """Find the mode of the tilted density by Newton's method inside a shrinking bracket."""
+    m, v = c
+    xp = namespace(m)
+    near, far = _bracket(lik, y, c)
+    f = 0.5 * (near + far)
+    for _ in range(200):
+        d1, d2, _ = lik.derivatives(y, f)
+        slope, curvature = d1 - (f - m) / v, d2 - 1.0 / v
+        short = slope * (far - near) > 0.0
+        near, far = xp.where(short, f, near), xp.where(short, far, f)
+        step = f - slope / curvature
+        inside = (step - near) * (step - far) <= 0.0
+        old, f = f, xp.where(inside, step, 0.5 * (near + far))
+        if not xp.any(xp.abs(f - old) > 1e-3 * xp.sqrt(v) / xp.sqrt(1.0 - d2 * v)):
+            break
+    return f
+
+
+def _bracket(lik: Likelihood, y: Array, c: Marginals) -> tuple[Array, Array]:
+    """Two points with the tilted mode in between, the nearer one to the cavity's mean first."""
+    m, v = c
+    xp = namespace(m)
+    step = xp.sqrt(v) * xp.sign(lik.derivatives(y, m)[0])
+    near, far = m, m + step
+    for _ in range(600):
+        beyond = (lik.derivatives(y, far)[0] - (far - m) / v) * step > 0.0
+        if not xp.any(beyond):
+            break
+        step = 4.0 * step
+        near, far = xp.where(beyond, far, near), xp.where(beyond, m + step, far)
+    return near, far
+
+
+class _Tilt:
+    """The tilted density exp ψ about its mode f, on offsets s from it."""
+
+    def __init__(self, lik: Likelihood, y: Array, c: Marginals) -> None:
+        c = proper(c)
+        self.lik, self.y, self.v = lik, y, c.variance
+        xp = namespace(c.mean)
+        self.f = _mode(lik, y, c)
+        self.offset = self.f - c.mean
+        self.slope, curvature, _ = lik.derivatives(y, self.f)
+        self.peak = lik.log_prob(y, self.f) - 0.5 * self.offset**2 / self.v
+        self.width = xp.sqrt(self.v / (1.0 - curvature * self.v))
+        self.edges = graded_edges(self.width, _REACH * xp.sqrt(self.v))
+        # Where Z is near one, log Z is as exact as the integral of p − 1.
+        self.near_one = xp.abs(self.peak) < 1.0
+
+    def logs(self, s: Array) -> tuple[Array, Array]:
+        """Return log p and the log of the cavity density, unnormalised, at the offsets."""
+        return self.lik.log_prob(self.y, self.f + s), -0.5 * (self.offset + s) ** 2 / self.v
+
+    def integrands(self, s: Array) -> list[Array]:
+        """Return what log Z, d1 and d2 are made of; slopes g are relative to that at the mode."""
+        xp = namespace(s)
+        log_p, log_n = self.logs(s)
+        g, dg, _ = self.lik.derivatives(self.y, self.f + s)
+        g = g - self.slope
+        w = xp.exp(log_p + log_n - self.peak)
+        rest = xp.where(self.near_one, xp.expm1(log_p), 0.0)
+        return [w, _times(w, g), _times(w, dg + g * g), _times(xp.exp(log_n), rest)]
+
+    def powers(self, s: Array) -> list[Array]:
+        """Return the integrands of the first four moments, in units of the width."""
+        log_p, log_n = self.logs(s)
+        w = namespace(s).exp(log_p + log_n - self.peak)
+        s = s / self.width
+        return list(accumulate([w, s, s, s, s], operator.mul))
+
+
+def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
+    """Return log E p(y|f) under the cavity and its first two derivatives in the cavity mean.
+
+    With g = ∂log p and averages over the tilted density, d1 = E g and d2 = E ∂g + Var g: nothing
+    is divided by the cavity's variance.
+    """
+    xp = namespace(c.mean)
+    with _quiet():
+        tilt = _Tilt(lik, y, c)
+        norm, g, dg, rest = integrate(tilt.integrands, tilt.edges)
+        scale = _SQRT_2PI * xp.sqrt(tilt.v)
+        log_z = tilt.peak + xp.log(norm / scale)
+        near_one = tilt.near_one & (xp.abs(log_z) < 0.5)
+        log_z = xp.where(near_one, xp.log1p(rest / scale), log_z)
+    g, dg = g / norm, dg / norm
+    return Moments(log_z, tilt.slope + g, dg - g * g)
+
+
+def cumulants(lik: Likelihood, y: Array, c: Marginals) -> tuple[Array, Array]:
+    """Return the third and fourth cumulants of the tilted density."""
+    with _quiet():
+        tilt = _Tilt(lik, y, c)
+        norm, *moments = integrate(tilt.powers, tilt.edges)
+    a, b, third, fourth = (moment / norm for moment in moments)
+    c3 = third - 3.0 * a * b + 2.0 * a**3
+    c4 = fourth - 4.0 * third * a - 3.0 * b**2 + 12.0 * b * a**2 - 6.0 * a**4
+    return c3 * tilt.width**3, c4 * tilt.width**4
+
+
+def expected(lik: Likelihood, y: Array, q: Marginals) -> Moments:
+    """Return E log p(y|f), E ∂log p and E ∂²log p under a Gaussian."""
+    return average(lambda f: (lik.log_prob(y, f), *lik.derivatives(y, f)[:2]), q)
+
+
+def average(values: Callable[[Array], Sequence[Array]], q: Marginals) -> Moments:
+    """Return the averages under a Gaussian of a log density and its first two derivatives.
+
+    Parameters
+    ----------
+    values : callable
+        From latent values to log p, ∂log p and ∂²log p.
+    q : Marginals
+        Gaussians over the latent values.
+
+    Returns
+    -------
+    Moments
+    """
+    m, v = proper(q)
+    xp = namespace(m)
+    sd = xp.sqrt(v)
+
+    def integrands(s: Array) -> list[Array]:
+        w = xp.exp(-0.5 * (s / sd) ** 2) / (_SQRT_2PI * sd)
+        return [_times(w, value) for value in values(m + s)]
+
+    with _quiet():
+        return Moments(*integrate(integrands, graded_edges(sd, _REACH * sd)))

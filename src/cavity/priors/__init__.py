@@ -1,0 +1,5 @@
+"""What the covariance of the latent values is made of, and the posteriors that go with it."""
+
+from cavity.priors.dense import DensePosterior, DensePrior
+
+__all__ = ["DensePosterior", "DensePrior"]

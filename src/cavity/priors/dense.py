@@ -1,0 +1,224 @@
+"""A prior covariance held whole, and its posterior under Gaussian sites.
+
+With S = diag(√τ), B = I + S K S and L = chol(B), everything about the posterior follows from L and
+L⁻¹; B has eigenvalues of at least one, so nothing here needs K to be invertible.
+"""
+
+from functools import cached_property
+
+from cavity.arrays import (
+    Array,
+    add_outer,
+    add_to_diagonal,
+    cholesky,
+    column_square_sums,
+    congruence_plus_identity,
+    copy,
+    invert_lower,
+    lower_gram,
+    namespace,
+    put,
+    solve_lower,
+)
+from cavity.sites import Local, Marginals, Sites
+
+__all__ = ["DensePosterior", "DensePrior"]
+
+# 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
+_CANCELS = 1e-5
+
+
+class DensePrior:
+    """Latent values f ~ N(0, K) with K held as a matrix.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Symmetric, positive semidefinite. It is never modified.
+    """
+
+    def __init__(self, K: Array) -> None:
+        self.K = K
+
+    @cached_property
+    def diag(self) -> Array:
+        """Prior variances, floored at the smallest normal number so that nothing divides by 0."""
+        xp = namespace(self.K)
+        d = xp.linalg.diagonal(self.K)
+        return xp.clip(d, min=float(xp.finfo(d.dtype).smallest_normal))
+
+    @property
+    def size(self) -> int:
+        """Number of latent values."""
+        return int(self.K.shape[0])
+
+    def product(self, a: Array) -> Array:
+        """Return K a."""
+        return self.K @ a
+
+    def no_sites(self) -> Sites:
+        """Sites that say nothing."""
+        zero = namespace(self.K).zeros_like(self.diag)
+        return Sites(zero, zero)
+
+    def local(self) -> Local:
+        """Return the prior's own marginals, without the cost of factoring an identity."""
+        xp = namespace(self.K)
+        zero = xp.zeros_like(self.diag)
+        return Local(Marginals(zero, self.diag), self.no_sites(), zero, xp.ones_like(self.diag))
+
+    def condition(self, sites: Sites, alpha: Array | None = None) -> "DensePosterior":
+        """Return the posterior given the sites, and its α where that is known already."""
+        return DensePosterior(self, sites, alpha)
+
+    def inverse_plus(self, noise: Array | float) -> tuple[Array, Array]:
+        """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise)."""
+        L = cholesky(add_to_diagonal(copy(self.K), noise))
+        half_log_det = _half_log_det(L)
+        return lower_gram(invert_lower(L)), half_log_det
+
+
+class DensePosterior:
+    """The Gaussian posterior of a dense prior under Gaussian sites.
+
+    Nothing is factored before it is needed.
+
+    Parameters
+    ----------
+    prior : DensePrior
+    sites : Sites
+        Precisions τ ≥ 0 and precision-times-means ν.
+    alpha : array of shape (n,), optional
+        The weights α = ν − τ μ, where they are known already.
+    """
+
+    def __init__(self, prior: DensePrior, sites: Sites, alpha: Array | None = None) -> None:
+        self.prior = prior
+        self.sites = sites
+        self._s = namespace(sites.tau).sqrt(sites.tau)
+        self._inverted = False
+        self._alpha_given = alpha is not None
+        if alpha is not None:
+            self.alpha = alpha
+
+    @cached_property
+    def _L(self) -> Array:
+        """chol(B); turned into its inverse, in place, by `_L_inverse`."""
+        return cholesky(congruence_plus_identity(self.prior.K, self._s))
+
+    @cached_property
+    def half_log_det(self) -> Array:
+        """Σ log L_ii = ½ log det(I + K T)."""
+        sign = -1.0 if self._inverted else 1.0
+        return sign * _half_log_det(self._L)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """Return α = ν − S B⁻¹ S K ν = S B⁻¹ S⁻¹ ν, each entry of ν in the form that is safe.
+
+        The first form cancels where a site dominates (τ K large), the second divides by zero
+        where a site is empty; both are linear in ν.
+        """
+        xp = namespace(self._s)
+        strong, nu = self._strong, self.sites.nu
+        weak_nu = xp.where(strong, 0.0, nu)
+        strong_nu = xp.where(strong, nu / xp.where(strong, self._s, 1.0), 0.0)
+        rhs = strong_nu - self._s * (self.prior.K @ weak_nu)
+        half = self._half_solve(rhs)
+        return weak_nu + self._s * self._half_solve(half, transpose=True)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Posterior means μ = K α, read off the site as (ν − α)/τ where it dominates."""
+        mean = self.prior.K @ self.alpha
+        if self._alpha_given:
+            return mean
+        xp = namespace(mean)
+        tau, nu = self.sites
+        return xp.where(self._strong, (nu - self.alpha) / xp.where(self._strong, tau, 1.0), mean)
+
+    @cached_property
+    def _strong(self) -> Array:
+        """Whether a site weighs more than the prior."""
+        return self.sites.tau * self.prior.diag > 1.0
+
+    @property
+    def _L_inverse(self) -> Array:
+        """L⁻¹, in the memory that held L."""
+        if not self._inverted:
+            self._L = invert_lower(self._L)
+            self._inverted = True
+        return self._L
+
+    def _half_solve(self, V: Array, *, transpose: bool = False) -> Array:
+        """Return L⁻¹ V, or L⁻ᵀ V."""
+        if self._inverted:
+            return (self._L.T if transpose else self._L) @ V
+        return solve_lower(self._L, V, transpose=transpose)
+
+    @cached_property
+    def local(self) -> Local:
+        """Marginals with all that is needed to take a site out of them."""
+        rest = column_square_sums(self._L_inverse)  # [B⁻¹]_ii = 1 − τ Σ_ii
+        return Local(Marginals(self.mean, self._variance(rest)), self.sites, self.alpha, rest)
+
+    def _variance(self, rest: Array) -> Array:
+        """Return Σ_ii = (1 − [B⁻¹]_ii)/τ_i, and K_ii − ‖L⁻¹ S k_i‖² where that cancels."""
+        xp = namespace(rest)
+        tau = self.sites.tau
+        cancels = tau * self.prior.diag < _CANCELS
+        variance = (1.0 - rest) / xp.where(cancels, 1.0, tau)
+        weak = xp.nonzero(cancels)[0]
+        if weak.shape[0]:
+            k = xp.take(self.prior.K, weak, axis=1)
+            direct = xp.take(self.prior.diag, weak) - self._explained(k)
+            variance = put(variance, weak, direct)
+        # A site can only sharpen: a variance of zero or less is rounding of a tiny one.
+        floor = self.prior.diag * float(xp.finfo(rest.dtype).eps) ** 2
+        return xp.maximum(variance, floor)
+
+    def _explained(self, V: Array) -> Array:
+        """Return ‖L⁻¹ S v‖² for each column v: the prior variance that the sites explain."""
+        return column_square_sums(self._half_solve(self._s[:, None] * V))
+
+    def predict(self, K_star: Array, prior_variance: Array) -> Marginals:
+        """Posterior mean and variance at new inputs.
+
+        Parameters
+        ----------
+        K_star : array of shape (m, n)
+            Prior covariances of the new latent values with the training ones.
+        prior_variance : array of shape (m,)
+        """
+        xp = namespace(K_star)
+        variance = prior_variance - self._explained(K_star.T)
+        info = xp.finfo(variance.dtype)
+        floor = xp.clip(prior_variance * float(info.eps), min=float(info.smallest_normal))
+        return Marginals(K_star @ self.alpha, xp.maximum(variance, floor))
+
+    def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
+        """Posterior covariance among new inputs."""
+        half = self._half_solve(self._s[:, None] * K_star.T)
+        return K_star_star - half.T @ half
+
+    def covariance(self) -> Array:
+        """Posterior covariance Σ of the training latent values."""
+        return self.predict_covariance(self.prior.K, self.prior.K)
+
+    def precision_weight(self) -> Array:
+        """Return R = S B⁻¹ S = (K + diag(1/τ))⁻¹, a new matrix."""
+        R = lower_gram(copy(self._L_inverse))
+        R *= self._s[:, None]
+        R *= self._s[None, :]
+        return R
+
+    def grad_K(self) -> Array:
+        """Return M = ½(ααᵀ − R): the slope in K of an evidence that is stationary in the sites."""
+        M = self.precision_weight()
+        M *= -0.5
+        return add_outer(M, 0.5, self.alpha)
+
+
+def _half_log_det(L: Array) -> Array:
+    xp = namespace(L)
+    return xp.sum(xp.log(xp.linalg.diagonal(L)))
