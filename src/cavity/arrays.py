@@ -5,7 +5,7 @@ array API standard; what the standard lacks stands here. NumPy arrays go straigh
 place: a function that says it *consumes* an array may overwrite it and hand its memory back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -29,11 +29,13 @@ __all__ = [
     "invert_lower",
     "log_ndtr",
     "lower_gram",
+    "lower_product",
     "namespace",
     "ndtr",
     "put",
     "same_kind",
     "solve_lower",
+    "symmetric_product",
     "to_numpy",
 ]
 
@@ -125,9 +127,7 @@ def lower_gram(L: Array) -> Array:
 
 def _mirror_lower(A: Array, block: int = 256) -> Array:
     """Copy the lower triangle onto the upper one in place, a block of rows at a time."""
-    n = A.shape[0]
-    for i in range(0, n, block):
-        j = min(i + block, n)
+    for i, j in _row_blocks(A.shape[0], block):
         A[i:j, j:] = A[j:, i:j].T
         inner = A[i:j, i:j]
         inner[...] = np.tril(inner) + np.tril(inner, -1).T
@@ -164,10 +164,41 @@ def add_to_diagonal(A: Array, d: Array | float) -> Array:
 
 
 def congruence_plus_identity(K: Array, s: Array) -> Array:
-    """Return a new matrix I + diag(s) K diag(s)."""
-    B = K * s[:, None]
-    B *= s[None, :]
+    """Return a new matrix I + diag(s) K diag(s) of a symmetric K, to be factored.
+
+    On NumPy only the lower triangle is filled in, a block of rows at a time: one trip to memory.
+    """
+    if not is_numpy_array(K):
+        B = K * s[:, None]
+        B *= s[None, :]
+        return add_to_diagonal(B, 1.0)
+    B = np.empty(K.shape, K.dtype)
+    for i, j in _row_blocks(K.shape[0]):
+        block = np.multiply(K[i:j, :j], s[i:j, None], out=B[i:j, :j])
+        block *= s[:j]
     return add_to_diagonal(B, 1.0)
+
+
+def _row_blocks(n: int, rows: int = 64) -> Iterator[tuple[int, int]]:
+    return ((i, min(i + rows, n)) for i in range(0, n, rows))
+
+
+def symmetric_product(K: Array, v: Array) -> Array:
+    """Return K v of a symmetric matrix and a vector; NumPy reads one triangle only."""
+    if is_numpy_array(K) and K.flags.c_contiguous:
+        return get_blas_funcs("symv", dtype=K.dtype)(1.0, K.T, v, lower=1)
+    return K @ v
+
+
+def lower_product(L: Array, V: Array, *, transpose: bool = False) -> Array:
+    """Return L V or Lᵀ V of a lower triangular L and a vector or matrix V."""
+    if not is_numpy_array(L):
+        return (L.T if transpose else L) @ V
+    F, lower = _fortran(L)
+    trans = int(transpose if lower else not transpose)
+    if V.ndim == 1:
+        return get_blas_funcs("trmv", dtype=L.dtype)(F, V, lower=lower, trans=trans)
+    return get_blas_funcs("trmm", dtype=L.dtype)(1.0, F, V, lower=lower, trans_a=trans)
 
 
 def column_square_sums(A: Array) -> Array:

@@ -1,7 +1,7 @@
 """The evidence of a kernel's hyperparameters, its gradient, and the search for its maximum."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from cavity.priors import DensePrior
 
 __all__ = ["Evidence", "KernelRule", "Optimum", "maximise"]
 
+_TUNING_TOL = 1e-5
 _DIFFERENCE = 1e-4
 """Step of the central differences in log hyperparameters, for methods without a gradient."""
 
@@ -201,11 +202,20 @@ def _climb(
     evidence: Evidence, climb: Optimizer, theta: Array, bounds: Array
 ) -> Optimum | NotPositiveDefiniteError:
     """Run one optimiser from one start; a path that never met a valid point is a failure."""
-    descent = _Descent(evidence)
+    descent = _Descent(_loosened(evidence))
     best, value = climb(descent, theta, bounds=bounds)
     if not descent.succeeded and descent.failure is not None:
         return descent.failure
     return Optimum(np.asarray(best, dtype=float), -float(value))
+
+
+def _loosened(evidence: Evidence) -> Evidence:
+    """Return the evidence to a precision that an optimiser can use.
+
+    It is stationary in what is iterated, so that its error is the square of the tolerance.
+    """
+    method = evidence.method
+    return replace(evidence, method=replace(method, tol=max(method.tol, _TUNING_TOL)))
 
 
 def _l_bfgs_b(objective: Callable[..., Any], theta: Array, bounds: Array) -> tuple[Array, float]:

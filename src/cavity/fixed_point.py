@@ -4,11 +4,13 @@ The loop knows nothing of sites or kernels. Whoever calls it says how good a poi
 the next full step would lead; the loop decides how much of that step to take and when to stop.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
-from cavity.arrays import Array
+from cavity.arrays import Array, add_to_diagonal, namespace
 
 __all__ = ["Solution", "State", "solve"]
 
@@ -68,11 +70,13 @@ def solve(
     *,
     tol: float,
     max_iter: int,
+    memory: int = 0,
 ) -> Solution[S]:
     """Walk towards the point where ``target(x) = x``.
 
     Each step goes the whole way to the target while the merit does not fall, and half as far
     after a fall; a step that is let through doubles the next one again, up to the whole way.
+    With a memory, whole steps are extrapolated from the last few (Anderson acceleration).
 
     Parameters
     ----------
@@ -84,11 +88,16 @@ def solve(
         The residual at which to stop.
     max_iter : int
         The most evaluations to make.
+    memory : int
+        How many steps back to look.
     """
     state = evaluate(x)
     step, n_iter = 1.0, 1
+    history = _History(memory)
     while state.residual > tol and n_iter < max_iter and step > _SMALLEST_STEP:
         direction = state.target() - x
+        if memory and step == 1.0:
+            direction = history.extrapolate(x, direction)
         while n_iter < max_iter and step > _SMALLEST_STEP:
             trial = evaluate(x + step * direction)
             n_iter += 1
@@ -97,9 +106,32 @@ def solve(
                 state = trial
                 step = min(1.0, 2.0 * step)
                 break
-            step *= 0.5
+            # What was extrapolated is not trusted again: fall back on the plain direction.
+            direction, step = state.target() - x, 0.5 * step
     converged = state.residual <= tol
     return Solution(x, state, converged, n_iter, state.residual, tol)
+
+
+class _History:
+    """The last points and plain steps, and the step that they suggest together."""
+
+    def __init__(self, memory: int) -> None:
+        self._points: deque[tuple[Array, Array]] = deque(maxlen=memory + 1)
+
+    def extrapolate(self, x: Array, step: Array) -> Array:
+        """Return the step to where the linear combination of the last plain steps is smallest."""
+        self._points.append((x, step))
+        if len(self._points) < 2:
+            return step
+        xp = namespace(x)
+        pairs = list(pairwise(self._points))
+        dx = xp.stack([b[0] - a[0] for a, b in pairs])
+        df = xp.stack([b[1] - a[1] for a, b in pairs])
+        gram = df @ df.T
+        # Points that lie on a line make the normal equations singular; a whisper of a ridge helps.
+        ridge = 1e-12 * float(xp.linalg.trace(gram)) + float(xp.finfo(x.dtype).smallest_normal)
+        weights = xp.linalg.solve(add_to_diagonal(gram, ridge), df @ step)
+        return step - weights @ (dx + df)
 
 
 def _no_worse(trial: State, state: State) -> bool:

@@ -8,8 +8,13 @@ __all__ = ["conjugate_gradients"]
 
 
 def conjugate_gradients(
-    product: Callable[[Array], Array], b: Array, *, rtol: float, max_iter: int
-) -> Array:
+    product: Callable[[Array], Array],
+    b: Array,
+    *,
+    rtol: float,
+    max_iter: int,
+    precondition: Callable[[Array], Array] | None = None,
+) -> tuple[Array, bool]:
     """Solve A x = b for a symmetric positive definite A that is known by its products.
 
     Parameters
@@ -21,18 +26,27 @@ def conjugate_gradients(
         Stop when the residual's norm is this share of b's.
     max_iter : int
         The most products to form.
+    precondition : callable, optional
+        Maps v to M v, with M symmetric positive definite and close to A⁻¹.
+
+    Returns
+    -------
+    x : array of shape (n,)
+    converged : bool
     """
     xp = namespace(b)
-    x, r, p = xp.zeros_like(b), b, b
-    square = xp.sum(r * r)
-    stop = rtol**2 * float(square)
+    x, r = xp.zeros_like(b), b
+    z = r if precondition is None else precondition(r)
+    p, rho = z, xp.sum(r * z)
+    stop = rtol**2 * float(xp.sum(b * b))
     for _ in range(max_iter):
-        if float(square) <= stop:
-            break
+        if float(xp.sum(r * r)) <= stop:
+            return x, True
         A_p = product(p)
-        step = square / xp.sum(p * A_p)
+        step = rho / xp.sum(p * A_p)
         x = x + step * p
         r = r - step * A_p
-        last, square = square, xp.sum(r * r)
-        p = r + (square / last) * p
-    return x
+        z = r if precondition is None else precondition(r)
+        last, rho = rho, xp.sum(r * z)
+        p = z + (rho / last) * p
+    return x, float(xp.sum(r * r)) <= stop

@@ -22,7 +22,7 @@ from cavity.estimators.door import (
     check_rows,
     is_precomputed,
     kernel_rule,
-    select_rows,
+    left_out_rows,
     training_inputs,
     validate_inputs,
 )
@@ -174,7 +174,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         latents = self._fit_latents(X, rows, split.tasks(codes, len(classes)))
         self.classes_, self.n_classes_ = classes, len(classes)
         self._split, self._latents, self._rows = split, latents, rows
-        self._left_out = select_rows(X, np.flatnonzero(rows.position < 0))
+        self._left_out = left_out_rows(self, X, rows)
         self.log_marginal_likelihood_value_ = float(
             np.mean([latent.log_marginal_likelihood() for latent in latents])
         )
@@ -293,7 +293,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         position = self._rows.position
         proba = trained[position]
         if np.any(position < 0):
-            proba[position < 0] = np.exp(self._scores(self._left_out))
+            proba[position < 0] = np.exp(self._scores(*self._left_out))
         return proba
 
     @property

@@ -19,6 +19,7 @@ __all__ = [
     "check_rows",
     "is_precomputed",
     "kernel_rule",
+    "left_out_rows",
     "select_rows",
     "training_inputs",
     "validate_inputs",
@@ -30,15 +31,18 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, str) and kernel == "precomputed"
 
 
-def validate_inputs(estimator: BaseEstimator, X: Any, y: Any = None, **options: Any) -> Any:
-    """Check inputs (and targets) with scikit-learn's own errors; vectors become float64."""
+def validate_inputs(
+    estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any
+) -> Any:
+    """Check inputs (and targets) with scikit-learn's own errors; vectors become float64.
+
+    A target of None is an error, as in scikit-learn; left away, only the inputs are checked.
+    """
     kernel = estimator.kernel
     objects = isinstance(kernel, Kernel) and not kernel.requires_vector_input
     kind = {"ensure_2d": False, "dtype": None} if objects else {"dtype": np.float64}
-    if y is not None:
-        options["y"] = y
-    found = validate_data(estimator, X, **kind, **options)
-    if y is not None and is_precomputed(kernel):
+    found = validate_data(estimator, X, y, **kind, **options)
+    if isinstance(found, tuple) and is_precomputed(kernel):
         _check_square(found[0])
     return found
 
@@ -137,6 +141,13 @@ def check_rows(sample_weight: Any, X: Any, rule: Rule) -> Rows:
 def select_rows(X: Any, index: Array) -> Any:
     """Return these rows of a table, or these entries of a list."""
     return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
+
+
+def left_out_rows(estimator: BaseEstimator, X: Any, rows: Rows) -> tuple[Any, Array | None]:
+    """Return the inputs without weight and, of a precomputed matrix, their prior variances."""
+    index = np.flatnonzero(rows.position < 0)
+    variance = np.diagonal(X)[index] if is_precomputed(estimator.kernel) else None
+    return select_rows(X, index), variance
 
 
 def training_inputs(estimator: BaseEstimator, X: Any, index: Array) -> Any:

@@ -17,7 +17,7 @@ from cavity.estimators.door import (
     check_rows,
     is_precomputed,
     kernel_rule,
-    select_rows,
+    left_out_rows,
     training_inputs,
     validate_inputs,
 )
@@ -160,7 +160,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         latent.fit(self.optimizer, self.n_restarts_optimizer, check_random_state(self.random_state))
         self.X_train_, self.y_train_ = latent.X_train_, y_train
         self._latent, self._rows, self._mean, self._scale = latent, rows, mean, scale
-        self._left_out = select_rows(X, np.flatnonzero(rows.position < 0))
+        self._left_out = left_out_rows(self, X, rows)
         self.log_marginal_likelihood_value_ = latent.log_marginal_likelihood()
         return self
 
@@ -329,8 +329,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Marginals(*(part[position] for part in fit.cavities)) for fit in self._latent.fits
         ]
         if np.any(out):
-            given = check_prior_variance(self.kernel, self.X_train_, None, int(out.sum()))
-            for q, new in zip(cavities, self._latent.predict(self._left_out, given), strict=True):
+            for q, new in zip(cavities, self._latent.predict(*self._left_out), strict=True):
                 q.mean[out], q.variance[out] = new
         return cavities
 

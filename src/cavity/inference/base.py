@@ -40,6 +40,8 @@ class Start(NamedTuple):
 
     alpha: Array
     variance: Array
+    nearby: DensePosterior | None = None
+    """A posterior whose factor helps to solve for the means."""
 
 
 @dataclass(frozen=True)

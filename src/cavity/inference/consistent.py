@@ -11,26 +11,36 @@ from collections.abc import Callable
 from cavity.arrays import Array, namespace
 from cavity.fixed_point import solve
 from cavity.inference.base import Problem, Report, Start
-from cavity.inference.newton import Response, solve_means
+from cavity.inference.newton import Response, Steps, solve_means
 from cavity.priors import DensePosterior
 from cavity.sites import Local
 
 __all__ = ["solve_consistent"]
 
 _INNER_ITERATIONS = 100
+_MEMORY = 3
+_WARM = 1e-3
 # The means need not be better known than the variances that they depend on.
-_INNER_SHARE = 0.03
+_INNER_SHARE = 0.01
 
 
 class _Point:
-    """Log variances, the means that belong to them, and the variances these lead to."""
+    """Log variances, the posterior that belongs to them, and the variances this one gives back.
 
-    def __init__(self, log_variance: Array, posterior: DensePosterior, updated: Array) -> None:
+    The posterior is closer to the fixed point than the variances it was made with, by the factor
+    at which the iteration contracts; ``residual`` says how far off the posterior is.
+    """
+
+    def __init__(
+        self, log_variance: Array, posterior: DensePosterior, updated: Array, last_change: float
+    ) -> None:
         xp = namespace(updated)
         self.posterior = posterior
         self._target = xp.log(updated)
-        self.residual = float(xp.max(xp.abs(self._target - log_variance)))
-        self.merit = -self.residual
+        self.change = float(xp.max(xp.abs(self._target - log_variance)))
+        contraction = self.change / last_change if last_change > self.change else 1.0
+        self.residual = self.change * contraction
+        self.merit = -self.change
 
     def target(self) -> Array:
         return self._target
@@ -44,26 +54,40 @@ class _Climb:
         problem: Problem,
         respond: Callable[[Problem, Array], Response],
         read_off: Callable[[Local, Array], Array],
-        alpha: Array,
+        start: Start | None,
         tol: float,
     ) -> None:
         self.problem, self.respond, self.read_off = problem, respond, read_off
-        self.alpha, self.tol = alpha, tol
-        self.inner_tol = 0.1
+        self.tol = tol
+        self.steps = Steps(problem.prior)
+        self.last_change = 0.0
+        if start is None:
+            self.alpha = namespace(problem.y).zeros_like(problem.prior.diag)
+            # Far from the variances sought it does not pay to solve for the means.
+            self.inner_tol = float("inf")
+        else:
+            self.alpha, self.steps.nearby = start.alpha, start.nearby
+            self.inner_tol = _WARM
 
     def __call__(self, log_variance: Array) -> _Point:
-        xp = namespace(log_variance)
-        respond = self.respond(self.problem, xp.exp(log_variance))
         means = solve_means(
-            self.problem, respond, self.alpha, tol=self.inner_tol, max_iter=_INNER_ITERATIONS
+            self.problem,
+            self.respond(self.problem, namespace(log_variance).exp(log_variance)),
+            self.alpha,
+            self.steps,
+            tol=self.inner_tol,
+            max_iter=_INNER_ITERATIONS,
         )
-        self.alpha = means.x
         posterior = self.problem.prior.condition(means.state.sites)
+        # The posterior's own α is one more Newton step, already paid for.
+        self.alpha, self.steps.nearby = posterior.alpha, posterior
         updated = self.read_off(posterior.local, self.problem.copies)
-        point = _Point(log_variance, posterior, updated)
-        # What the means still lack counts as part of the residual.
-        point.residual = max(point.residual, means.residual)
-        self.inner_tol = min(0.1, max(0.1 * self.tol, _INNER_SHARE * point.residual))
+        point = _Point(log_variance, posterior, updated, self.last_change)
+        if self.inner_tol < float("inf"):
+            # What the means still lack counts, too.
+            point.residual = max(point.residual, means.residual)
+        self.last_change = point.change
+        self.inner_tol = max(_INNER_SHARE * min(self.tol, 1.0), _INNER_SHARE * point.residual)
         return point
 
 
@@ -90,11 +114,10 @@ def solve_consistent(
         Of the outer loop.
     """
     xp = namespace(problem.y)
-    if start is None:
-        start = Start(xp.zeros_like(problem.prior.diag), problem.prior.diag)
-    climb = _Climb(problem, respond, read_off, start.alpha, tol)
-    solution = solve(climb, xp.log(start.variance), tol=tol, max_iter=max_iter)
+    begin = problem.prior.diag if start is None else start.variance
+    climb = _Climb(problem, respond, read_off, start, tol)
+    solution = solve(climb, xp.log(begin), tol=tol, max_iter=max_iter, memory=_MEMORY)
     report = Report(solution.converged, solution.n_iter, solution.residual, str(solution))
-    # The climb may have tried a point further on; the means to start from are the accepted ones.
     posterior = solution.state.posterior
-    return posterior, report, Start(posterior.alpha, xp.exp(solution.x))
+    variance = xp.exp(solution.state.target())
+    return posterior, report, Start(posterior.alpha, variance, posterior)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from cavity.arrays import Array, add_outer, namespace
 from cavity.inference.base import Method, Problem, Report, Start, register
-from cavity.inference.newton import cavity_moments, cavity_response, solve_means
+from cavity.inference.newton import Steps, cavity_moments, cavity_response, solve_means
 from cavity.priors import DensePosterior
 
 __all__ = ["Ensemble"]
@@ -29,7 +29,8 @@ class Ensemble(Method):
         alpha = xp.zeros_like(problem.prior.diag) if start is None else start.alpha
         variance = _factorised(problem).cavity_variance
         respond = cavity_response(problem, variance)
-        found = solve_means(problem, respond, alpha, tol=self.tol, max_iter=self.max_iter)
+        steps = Steps(problem.prior)
+        found = solve_means(problem, respond, alpha, steps, tol=self.tol, max_iter=self.max_iter)
         posterior = problem.prior.condition(found.state.sites, alpha=found.x)
         report = Report(found.converged, found.n_iter, found.residual, str(found))
         return posterior, report, Start(found.x, variance)

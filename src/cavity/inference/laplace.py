@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from cavity.arrays import Array, add_outer, namespace
 from cavity.inference.base import Method, Problem, Report, Start, log_likelihood, register
-from cavity.inference.newton import Response, solve_means
+from cavity.inference.newton import Response, Steps, solve_means
 from cavity.priors import DensePosterior
 from cavity.sites import Moments, Sites, expand
 
@@ -22,8 +22,9 @@ class Laplace(Method):
         """Find the mode by Newton's method."""
         xp = namespace(problem.y)
         alpha = xp.zeros_like(problem.prior.diag) if start is None else start.alpha
+        steps = Steps(problem.prior)
         found = solve_means(
-            problem, _response(problem), alpha, tol=self.tol, max_iter=self.max_iter
+            problem, _response(problem), alpha, steps, tol=self.tol, max_iter=self.max_iter
         )
         posterior = problem.prior.condition(found.state.sites)
         report = Report(found.converged, found.n_iter, found.residual, str(found))

@@ -4,15 +4,10 @@ from typing import Any, ClassVar
 
 from cavity.arrays import Array, add_to_diagonal, namespace
 from cavity.inference.base import Method, Problem, Report, Start, register
-from cavity.inference.newton import MeansState, cavity_moments, cavity_response, solve_means
-from cavity.krylov import conjugate_gradients
+from cavity.inference.newton import Steps, cavity_moments, cavity_response, solve_means
 from cavity.priors import DensePosterior
 
 __all__ = ["Naive"]
-
-# Newton's method forgives an inexact step; backtracking guards what is left.
-_CG_RTOL = 1e-3
-_CG_ITERATIONS = 1000
 
 
 @register
@@ -35,9 +30,9 @@ class Naive(Method):
             problem,
             cavity_response(problem, prior.diag),
             alpha,
+            Steps(prior, may_factor=False),
             tol=self.tol,
             max_iter=self.max_iter,
-            linear_solver=lambda state: _newton_cg(problem, state),
         )
         posterior = prior.condition(found.state.sites, alpha=found.x)
         report = Report(found.converged, found.n_iter, found.residual, str(found))
@@ -57,19 +52,3 @@ class Naive(Method):
         d2 = cavity_moments(problem, posterior, problem.prior.diag).d2
         M = 0.5 * posterior.alpha[:, None] * posterior.alpha[None, :]
         return add_to_diagonal(M, 0.5 * problem.copies * d2)
-
-
-def _newton_cg(problem: Problem, state: MeansState) -> Array:
-    """Return the Newton step's α from (I + T K) δ = ν − α − τ μ, in its symmetric form."""
-    xp = namespace(state.alpha)
-    tau, nu = state.sites
-    s = xp.sqrt(tau)
-    product = problem.prior.product
-    missing = nu - state.alpha - tau * state.mean
-    z = conjugate_gradients(
-        lambda v: v + s * product(s * v),
-        s * product(missing),
-        rtol=_CG_RTOL,
-        max_iter=_CG_ITERATIONS,
-    )
-    return state.alpha + missing - s * z

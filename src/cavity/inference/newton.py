@@ -11,12 +11,14 @@ from collections.abc import Callable
 from cavity.arrays import Array, namespace
 from cavity.fixed_point import Solution, solve
 from cavity.inference.base import Problem
+from cavity.krylov import conjugate_gradients
 from cavity.priors import DensePosterior, DensePrior
 from cavity.sites import Marginals, Moments, Sites, expand, match
 
 __all__ = [
     "MeansState",
     "Response",
+    "Steps",
     "cavity_moments",
     "cavity_response",
     "expected_response",
@@ -26,10 +28,12 @@ __all__ = [
 Response = Callable[[Array, Array], tuple[Moments, Sites]]
 """From means μ and weights α to moments and sites."""
 
-LinearSolver = Callable[["MeansState"], Array]
-"""From the state's sites to the posterior's α = (I + T K)⁻¹ ν."""
-
 _ROUNDING = 16.0
+# Newton's method forgives an inexact step; backtracking guards what is left.
+_CG_RTOL = 1e-4
+# Beyond so many products a factorisation is the cheaper step.
+_CG_PATIENCE = 30
+_CG_LIMIT = 1000
 
 
 def cavity_response(problem: Problem, variance: Array) -> Response:
@@ -63,15 +67,13 @@ def expected_response(problem: Problem, variance: Array) -> Response:
 class MeansState:
     """A point of the Newton iteration: α, and what follows from it."""
 
-    def __init__(
-        self, problem: Problem, alpha: Array, respond: Response, linear_solver: LinearSolver
-    ) -> None:
+    def __init__(self, problem: Problem, alpha: Array, respond: Response, steps: "Steps") -> None:
         prior, copies = problem.prior, problem.copies
         xp = namespace(alpha)
         self.alpha = alpha
         self.mean = prior.product(alpha)
         self.moments, self.sites = respond(self.mean, alpha)
-        self._linear_solver = linear_solver
+        self._steps = steps
         error = xp.abs(alpha - copies * self.moments.d1)
         # Errors of α count against the posterior's own spread, which K and 1/τ both bound.
         scale = xp.sqrt(prior.diag / (1.0 + self.sites.tau * prior.diag))
@@ -81,7 +83,7 @@ class MeansState:
 
     def target(self) -> Array:
         """Where Newton's method would go."""
-        return self._linear_solver(self)
+        return self._steps(self)
 
 
 def _rounding(prior: DensePrior, alpha: Array, slope: Array) -> Array:
@@ -92,21 +94,54 @@ def _rounding(prior: DensePrior, alpha: Array, slope: Array) -> Array:
     return unit * (xp.abs(alpha) + xp.abs(slope) * sd * xp.sum(sd * xp.abs(alpha)))
 
 
+class Steps:
+    """Newton steps by conjugate gradients, helped by the last posterior that was factored.
+
+    A step solves (I + T K) δ = ν − α − τ μ in its symmetric form, with B = I + S K S. Products
+    with K cost next to nothing beside a factorisation, and the factor of a posterior nearby makes
+    a few of them enough. Where they are not, B is factored, unless that is forbidden.
+
+    Parameters
+    ----------
+    prior : DensePrior
+    may_factor : bool
+        Whether to factor B when conjugate gradients are slow.
+    """
+
+    def __init__(self, prior: DensePrior, *, may_factor: bool = True) -> None:
+        self.prior = prior
+        self.may_factor = may_factor
+        self.nearby: DensePosterior | None = None
+
+    def __call__(self, state: MeansState) -> Array:
+        """Return the α that a Newton step leads to."""
+        tau, nu = state.sites
+        s = namespace(tau).sqrt(tau)
+        product = self.prior.product
+        missing = nu - state.alpha - tau * state.mean
+        z, converged = conjugate_gradients(
+            lambda v: v + s * product(s * v),
+            s * product(missing),
+            rtol=_CG_RTOL,
+            max_iter=_CG_PATIENCE if self.may_factor else _CG_LIMIT,
+            precondition=None if self.nearby is None else self.nearby.solve,
+        )
+        if converged or not self.may_factor:
+            return state.alpha + missing - s * z
+        self.nearby = self.prior.condition(state.sites)
+        return self.nearby.alpha
+
+
 def solve_means(
     problem: Problem,
     respond: Response,
     alpha: Array,
+    steps: Steps,
     *,
     tol: float,
     max_iter: int,
-    linear_solver: LinearSolver | None = None,
 ) -> Solution[MeansState]:
     """Solve α = w d1 by Newton's method with backtracking on the residual."""
-
-    def dense(state: MeansState) -> Array:
-        return problem.prior.condition(state.sites).alpha
-
-    solver = linear_solver or dense
     return solve(
-        lambda a: MeansState(problem, a, respond, solver), alpha, tol=tol, max_iter=max_iter
+        lambda a: MeansState(problem, a, respond, steps), alpha, tol=tol, max_iter=max_iter
     )

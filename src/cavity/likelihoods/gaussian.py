@@ -62,8 +62,8 @@ class Gaussian(Likelihood, name="gaussian"):
         """Return a Gaussian of noise σ²/eta and the scale that makes it the power."""
         require_positive("eta", eta)
         noise = to_numpy(self.noise_variance)
-        scale = 0.5 * (1.0 - eta) * np.log(2.0 * math.pi * noise) + 0.5 * math.log(eta)
-        return Gaussian(self.noise_variance / eta, eta * self.log_scale - scale)
+        scale = 0.5 * (1.0 - eta) * np.log(2.0 * math.pi * noise) - 0.5 * math.log(eta)
+        return Gaussian(self.noise_variance / eta, eta * to_numpy(self.log_scale) + scale)
 
     def _moments(self, y: Array, m: Array, v: Array | float) -> Moments:
         """Return log N(y; m, σ² + v) and its derivatives in m."""

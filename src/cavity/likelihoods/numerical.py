@@ -83,9 +83,12 @@ class _Tilt:
         xp = namespace(c.mean)
         self.f = _mode(lik, y, c)
         self.offset = self.f - c.mean
-        self.slope, curvature, _ = lik.derivatives(y, self.f)
+        self.slope, curvature, d3 = lik.derivatives(y, self.f)
         self.peak = lik.log_prob(y, self.f) - 0.5 * self.offset**2 / self.v
-        self.width = xp.sqrt(self.v / (1.0 - curvature * self.v))
+        width = xp.sqrt(self.v / (1.0 - curvature * self.v))
+        # Not beyond where the curvature changes: a bend that lies between a wide panel's end and
+        # its first node would go unseen.
+        self.width = width / (1.0 + width**3 * xp.abs(d3))
         self.edges = graded_edges(self.width, _REACH * xp.sqrt(self.v))
         # Where Z is near one, log Z is as exact as the integral of p − 1.
         self.near_one = xp.abs(self.peak) < 1.0
@@ -101,8 +104,10 @@ class _Tilt:
         g, dg, _ = self.lik.derivatives(self.y, self.f + s)
         g = g - self.slope
         w = xp.exp(log_p + log_n - self.peak)
+        t = s / xp.sqrt(self.v)
         rest = xp.where(self.near_one, xp.expm1(log_p), 0.0)
-        return [w, _times(w, g), _times(w, dg + g * g), _times(xp.exp(log_n), rest)]
+        slopes = [_times(w, dg), _times(w, g), _times(w, g * g)]
+        return [w, w * t, w * t * t, *slopes, _times(xp.exp(log_n), rest)]
 
     def powers(self, s: Array) -> list[Array]:
         """Return the integrands of the first four moments, in units of the width."""
@@ -115,19 +120,21 @@ class _Tilt:
 def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
     """Return log E p(y|f) under the cavity and its first two derivatives in the cavity mean.
 
-    With g = ∂log p and averages over the tilted density, d1 = E g and d2 = E ∂g + Var g: nothing
-    is divided by the cavity's variance.
+    With g = ∂log p and averages over the tilted density, d1 = E g and d2 = E ∂g + Var g. That
+    cancels where log p bends sharply within the cavity, and there d2 = (Var f/v − 1)/v, which
+    cancels elsewhere, takes its place.
     """
     xp = namespace(c.mean)
     with _quiet():
         tilt = _Tilt(lik, y, c)
-        norm, g, dg, rest = integrate(tilt.integrands, tilt.edges)
+        norm, *averages, rest = integrate(tilt.integrands, tilt.edges)
         scale = _SQRT_2PI * xp.sqrt(tilt.v)
         log_z = tilt.peak + xp.log(norm / scale)
         near_one = tilt.near_one & (xp.abs(log_z) < 0.5)
         log_z = xp.where(near_one, xp.log1p(rest / scale), log_z)
-    g, dg = g / norm, dg / norm
-    return Moments(log_z, tilt.slope + g, dg - g * g)
+    t, tt, dg, g, gg = (average / norm for average in averages)
+    d2 = xp.where(-dg * tilt.v > 1.0, (tt - t * t - 1.0) / tilt.v, dg + (gg - g * g))
+    return Moments(log_z, tilt.slope + g, d2)
 
 
 def cumulants(lik: Likelihood, y: Array, c: Marginals) -> tuple[Array, Array]:
@@ -164,9 +171,10 @@ def average(values: Callable[[Array], Sequence[Array]], q: Marginals) -> Moments
     xp = namespace(m)
     sd = xp.sqrt(v)
 
-    def integrands(s: Array) -> list[Array]:
-        w = xp.exp(-0.5 * (s / sd) ** 2) / (_SQRT_2PI * sd)
-        return [_times(w, value) for value in values(m + s)]
+    def integrands(t: Array) -> list[Array]:
+        w = xp.exp(-0.5 * t * t) / _SQRT_2PI
+        return [_times(w, value) for value in values(m + sd * t)]
 
+    unit = xp.ones_like(m)
     with _quiet():
-        return Moments(*integrate(integrands, graded_edges(sd, _REACH * sd)))
+        return Moments(*integrate(integrands, graded_edges(unit, _REACH * unit)))

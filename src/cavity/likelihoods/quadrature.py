@@ -23,12 +23,19 @@ _ROUNDS = 80
 
 
 def _rule() -> tuple[Array, Array]:
-    """Nodes on [0, 1]; rows that give a panel's mean and its two last Legendre coefficients."""
+    """Nodes on [0, 1] and the ends; rows for a panel's mean and for what should be negligible.
+
+    That is the two last Legendre coefficients, and how far the polynomial through the nodes is off
+    at either end, where a bend between the end and the first node would otherwise go unseen.
+    """
     x, w = legendre.leggauss(_NODES)
-    P = legendre.legvander(x, _NODES - 1).T
     degrees = np.arange(_NODES)[:, None]
-    coefficients = (2 * degrees + 1) * P * w / 2
-    return (x + 1) / 2, coefficients[[0, -2, -1]]
+    coefficients = (2 * degrees + 1) * legendre.legvander(x, _NODES - 1).T * w / 2
+    ends = legendre.legvander(np.array([-1.0, 1.0]), _NODES - 1) @ coefficients
+    rows = np.zeros((5, _NODES + 2))
+    rows[:, :-2] = np.vstack([coefficients[[0, -2, -1]], ends])
+    rows[3, -2] = rows[4, -1] = -1.0
+    return (np.append(x, [-1.0, 1.0]) + 1) / 2, rows
 
 
 _X, _ROWS = _rule()
@@ -83,10 +90,10 @@ def _panel(integrands: Integrands, left: Array, width: Array) -> Panels:
     rows = same_kind(_ROWS, left)
     values, errors = [], []
     for F in integrands(left + width * x):
-        mean, even, odd = (xp.tensordot(rows, F, axes=1)[i, ...] for i in range(3))
+        sums = xp.tensordot(rows, F, axes=1)
         size = xp.max(xp.abs(F), axis=0)
-        last = xp.abs(even) + xp.abs(odd)
-        values.append(width * mean)
+        last = xp.sum(xp.abs(sums[1:, ...]), axis=0)
+        values.append(width * sums[0, ...])
         errors.append(width * last * (last / xp.where(size > 0.0, size, 1.0)))
     return left, width, xp.stack(values), xp.stack(errors)
 

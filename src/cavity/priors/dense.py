@@ -16,9 +16,11 @@ from cavity.arrays import (
     copy,
     invert_lower,
     lower_gram,
+    lower_product,
     namespace,
     put,
     solve_lower,
+    symmetric_product,
 )
 from cavity.sites import Local, Marginals, Sites
 
@@ -54,7 +56,7 @@ class DensePrior:
 
     def product(self, a: Array) -> Array:
         """Return K a."""
-        return self.K @ a
+        return symmetric_product(self.K, a)
 
     def no_sites(self) -> Sites:
         """Sites that say nothing."""
@@ -123,14 +125,13 @@ class DensePosterior:
         strong, nu = self._strong, self.sites.nu
         weak_nu = xp.where(strong, 0.0, nu)
         strong_nu = xp.where(strong, nu / xp.where(strong, self._s, 1.0), 0.0)
-        rhs = strong_nu - self._s * (self.prior.K @ weak_nu)
-        half = self._half_solve(rhs)
-        return weak_nu + self._s * self._half_solve(half, transpose=True)
+        rhs = strong_nu - self._s * self.prior.product(weak_nu)
+        return weak_nu + self._s * self.solve(rhs)
 
     @cached_property
     def mean(self) -> Array:
         """Posterior means μ = K α, read off the site as (ν − α)/τ where it dominates."""
-        mean = self.prior.K @ self.alpha
+        mean = self.prior.product(self.alpha)
         if self._alpha_given:
             return mean
         xp = namespace(mean)
@@ -153,8 +154,12 @@ class DensePosterior:
     def _half_solve(self, V: Array, *, transpose: bool = False) -> Array:
         """Return L⁻¹ V, or L⁻ᵀ V."""
         if self._inverted:
-            return (self._L.T if transpose else self._L) @ V
+            return lower_product(self._L, V, transpose=transpose)
         return solve_lower(self._L, V, transpose=transpose)
+
+    def solve(self, v: Array) -> Array:
+        """Return B⁻¹ v."""
+        return self._half_solve(self._half_solve(v), transpose=True)
 
     @cached_property
     def local(self) -> Local:

@@ -1,0 +1,213 @@
+"""What has to hold for a likelihood before an inference method can trust it."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose
+from scipy import integrate
+
+from cavity.arrays import Array
+from cavity.likelihoods import Likelihood, numerical
+from cavity.sites import Marginals, Moments
+
+__all__ = ["check_likelihood"]
+
+_MEANS = np.array([-3.0, -0.5, 0.0, 0.7, 4.0])
+_VARIANCES = np.array([0.2, 1.0, 30.0])
+_STEP = 1e-3
+
+
+def check_likelihood(lik: Likelihood, ys: Sequence[float], *, draws: int = 20_000) -> None:
+    """Check that a likelihood is what it says, on some labels.
+
+    Derivatives are those of the log density, which is concave; moments agree with adaptive
+    quadrature, with their own derivatives and with the numerical defaults; samples follow the
+    density; the first power changes nothing; what is not offered is refused.
+
+    Parameters
+    ----------
+    lik : Likelihood
+        The likelihood to check.
+    ys : sequence of float
+        Labels to check it on: all of them for classification, a few for regression.
+    draws : int
+        How many samples to draw.
+
+    Examples
+    --------
+    >>> from cavity.likelihoods import Probit
+    >>> from cavity.testing import check_likelihood
+    >>> check_likelihood(Probit(0.3), [-1.0, 1.0])
+    """
+    _check_offers(lik, ys[0])
+    for y in ys:
+        _check_tilted(lik, y)
+        _check_power(lik, y)
+        if "derivatives" in lik.offers:
+            _check_derivatives(lik, y)
+            _check_defaults(lik, y)
+        if "expected" in lik.offers:
+            _check_expected(lik, y)
+    _check_samples(lik, ys, draws)
+
+
+def _grid() -> Marginals:
+    m, v = np.meshgrid(_MEANS, _VARIANCES)
+    return Marginals(m.ravel(), v.ravel())
+
+
+def _slope(function: Callable[[Array], Array], x: Array) -> Array:
+    """Return the central difference quotient of fourth order."""
+    near = function(x + _STEP) - function(x - _STEP)
+    far = function(x + 2 * _STEP) - function(x - 2 * _STEP)
+    return (8 * near - far) / (12 * _STEP)
+
+
+def _close(got: Array, truth: Array, rtol: float, what: str) -> None:
+    """Compare to a share of each number, or of the largest where some are tiny."""
+    scale = np.max(np.abs(truth), initial=0.0)
+    assert_allclose(got, truth, rtol=rtol, atol=1e-3 * rtol * scale, err_msg=what)
+
+
+def _check_offers(lik: Likelihood, y: float) -> None:
+    known: dict[str, Callable[[], Any]] = {
+        "tilted": lambda: lik.tilted(y, _grid()),
+        "derivatives": lambda: lik.derivatives(y, _MEANS),
+        "expected": lambda: lik.expected(y, _grid()),
+    }
+    assert "tilted" in lik.offers, "a likelihood must offer tilted moments"
+    assert lik.offers <= known.keys(), f"offers knows only {sorted(known)}"
+    for name in known.keys() - lik.offers:
+        try:
+            known[name]()
+        except ValueError:
+            continue
+        raise AssertionError(f"{name} is not offered, but not refused either")
+
+
+def _check_derivatives(lik: Likelihood, y: float) -> None:
+    f = np.linspace(-6.0, 6.0, 25)
+    d1, d2, d3 = lik.derivatives(y, f)
+    functions: list[Callable[[Array], Array]] = [
+        lambda x: lik.log_prob(y, x),
+        lambda x: lik.derivatives(y, x)[0],
+        lambda x: lik.derivatives(y, x)[1],
+    ]
+    for k, (function, d) in enumerate(zip(functions, (d1, d2, d3), strict=True)):
+        # Rounding of the function over the step, 1e-13, and the fourth-order error, 1e-12.
+        size = 1.0 + np.max(np.abs(function(f)))
+        message = f"derivatives(y, f)[{k}] is not the derivative of what comes before it"
+        assert_allclose(d, _slope(function, f), rtol=1e-8, atol=1e-9 * size, err_msg=message)
+    assert np.all(d2 <= 0.0), "log p(y|f) is not concave in f"
+
+
+def _check_tilted(lik: Likelihood, y: float) -> None:
+    c = _grid()
+    moments = lik.tilted(y, c)
+    truth = np.log(_quad(lambda f: np.exp(lik.log_prob(y, f)), c))
+    _close(moments.log_z, truth, 1e-8, "tilted: log_z is not log E p(y|f)")
+    _check_slopes("tilted", lambda m: lik.tilted(y, Marginals(m, c.variance)), c.mean)
+    v = c.variance
+    c3, c4 = lik.cumulants(y, c)
+    # Differences of d2 lose nine digits at second order, on cumulants measured in units of v.
+    third = _slope(lambda m: lik.tilted(y, Marginals(m, v)).d2, c.mean)
+    assert_allclose(c3 / v**1.5, v**1.5 * third, atol=1e-6, err_msg="cumulants: the third")
+    fourth = _bend(lambda m: lik.tilted(y, Marginals(m, v)).d2, c.mean, 0.02 * np.sqrt(v))
+    assert_allclose(c4 / v**2, v**2 * fourth, atol=1e-5, err_msg="cumulants: the fourth")
+
+
+def _bend(function: Callable[[Array], Array], x: Array, h: Array) -> Array:
+    """Return the second difference quotient of fourth order."""
+    near = function(x + h) + function(x - h)
+    far = function(x + 2 * h) + function(x - 2 * h)
+    return (16 * near - far - 30 * function(x)) / (12 * h**2)
+
+
+def _check_slopes(name: str, moments: Callable[[Array], Moments], m: Array) -> None:
+    _, d1, d2 = moments(m)
+    # Difference quotients keep about ten digits, of numbers of order one.
+    for got, k in ((d1, 0), (d2, 1)):
+        slope = _slope(lambda x, k=k: moments(x)[k], m)  # type: ignore[misc]
+        message = f"{name}: d{k + 1} is not the derivative of what comes before it"
+        assert_allclose(got, slope, rtol=1e-7, atol=1e-8, err_msg=message)
+    assert np.all(d2 <= 0.0), f"{name}: d2 is positive for a log-concave likelihood"
+
+
+def _check_expected(lik: Likelihood, y: float) -> None:
+    q = _grid()
+    truth = _quad(lambda f: lik.log_prob(y, f), q)
+    _close(lik.expected(y, q).log_z, truth, 1e-8, "expected: not E log p(y|f)")
+    _check_slopes("expected", lambda m: lik.expected(y, Marginals(m, q.variance)), q.mean)
+
+
+def _check_defaults(lik: Likelihood, y: float) -> None:
+    """Hold the closed forms against the numerical defaults, over a wide range."""
+    m, v = np.meshgrid([-30.1, -1.3, 0.17, 29.0], [1e-6, 1e-2, 1.0, 1e2, 1e6])
+    c = Marginals(m.ravel(), v.ravel())
+    pairs = [("tilted", lik.tilted(y, c), numerical.tilted(lik, y, c))]
+    pairs += [("expected", lik.expected(y, c), numerical.expected(lik, y, c))]
+    for name, got, truth in pairs:
+        for k in range(3):
+            message = f"{name}[{k}] and its numerical default disagree"
+            # Sums that cancel to zero are left with the rounding of their terms.
+            atol = 1e-14 * np.max(np.abs(truth[k]))
+            assert_allclose(got[k], truth[k], rtol=1e-9, atol=atol, err_msg=message)
+    for k, *pair in zip((3, 4), lik.cumulants(y, c), numerical.cumulants(lik, y, c), strict=True):
+        got, truth = (cumulant / np.sqrt(c.variance) ** k for cumulant in pair)
+        message = f"cumulant {k} and its numerical default disagree"
+        assert_allclose(got, truth, rtol=1e-9, atol=1e-9, err_msg=message)
+
+
+def _check_power(lik: Likelihood, y: float) -> None:
+    first = lik.power(1.0)
+    f = np.linspace(-3.0, 3.0, 7)
+    message = "power(1.0) is another likelihood"
+    assert_allclose(first.log_prob(y, f), lik.log_prob(y, f), rtol=1e-12, err_msg=message)
+    for got, truth in zip(first.tilted(y, _grid()), lik.tilted(y, _grid()), strict=True):
+        assert_allclose(got, truth, rtol=1e-8, atol=1e-300, err_msg=message)
+
+
+def _check_samples(lik: Likelihood, ys: Sequence[float], draws: int) -> None:
+    rng = np.random.default_rng(0)
+    for f in (-0.8, 0.3, 1.5):
+        sample = lik.sample(np.full(draws, f), rng)
+        discrete = bool(np.all(np.isin(sample, ys)))
+        for y in ys:
+            p = _probability(lik, y, f) if discrete else _cumulative(lik, y, f)
+            share = np.mean(sample == y if discrete else sample <= y)
+            # Five standard errors: a false alarm in a million.
+            tolerance = 5.0 * np.sqrt(max(p * (1.0 - p), 0.0) / draws) + 1e-9
+            message = f"samples at f = {f} do not follow exp(log_prob) at y = {y}"
+            assert abs(share - p) <= tolerance, message
+
+
+def _probability(lik: Likelihood, y: float, f: float) -> float:
+    return float(np.exp(lik.log_prob(y, np.array([f])))[0])
+
+
+def _cumulative(lik: Likelihood, y: float, f: float) -> float:
+    value, _ = integrate.quad(lambda t: _probability(lik, t, f), -np.inf, y)
+    return float(value)
+
+
+def _quad(function: Callable[[Array], Array], q: Marginals) -> Array:
+    """Return averages under Gaussians by SciPy's adaptive quadrature, broken where p may bend."""
+    return np.array([_quad_one(function, m, v) for m, v in zip(*q, strict=True)])
+
+
+def _quad_one(function: Callable[[Array], Array], m: float, v: float) -> float:
+    sd = np.sqrt(v)
+
+    def integrand(f: float) -> Any:
+        return function(np.array([f]))[0] * np.exp(-0.5 * (f - m) ** 2 / v)
+
+    # The Gaussian is below 1e-31 beyond twelve standard deviations.
+    ends = {m + k * sd for k in (-12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0)}
+    edges = sorted(ends | {x for x in (-4.0, 0.0, 4.0) if abs(x - m) < 12.0 * sd})
+    parts = [
+        integrate.quad(integrand, a, b, epsabs=1e-300, epsrel=1e-11, limit=200)[0]
+        for a, b in pairwise(edges)
+    ]
+    return float(np.sum(parts) / (sd * np.sqrt(2.0 * np.pi)))
