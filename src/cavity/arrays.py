@@ -5,6 +5,7 @@ array API standard; what the standard lacks stands here. NumPy arrays go straigh
 place: a function that says it *consumes* an array may overwrite it and hand its memory back.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -258,6 +259,9 @@ def log_ndtr(z: Array) -> Array:
 
 def ndtr(z: Array) -> Array:
     """Return Φ(z)."""
+    if is_torch_array(z):
+        # PyTorch's own ndtr is (1 + erf)/2, which has no digits left in the lower tail.
+        return 0.5 * _special("erfc", -z * math.sqrt(0.5))
     return _special("ndtr", z)
 
 

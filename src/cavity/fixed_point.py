@@ -15,6 +15,7 @@ from cavity.arrays import Array, add_to_diagonal, namespace
 __all__ = ["Solution", "State", "solve"]
 
 _SMALLEST_STEP = 1e-4
+_GROWTH = 1.4
 
 
 class State(Protocol):
@@ -95,19 +96,19 @@ def solve(
     step, n_iter = 1.0, 1
     history = _History(memory)
     while state.residual > tol and n_iter < max_iter and step > _SMALLEST_STEP:
-        direction = state.target() - x
-        if memory and step == 1.0:
-            direction = history.extrapolate(x, direction)
+        plain = state.target() - x
+        change = history.extrapolate(x, plain, step)
         while n_iter < max_iter and step > _SMALLEST_STEP:
-            trial = evaluate(x + step * direction)
+            trial = evaluate(x + change)
             n_iter += 1
             if _no_worse(trial, state):
-                x = x + step * direction
-                state = trial
-                step = min(1.0, 2.0 * step)
+                x, state = x + change, trial
+                step = min(1.0, _GROWTH * step)
                 break
             # What was extrapolated is not trusted again: fall back on the plain direction.
-            direction, step = state.target() - x, 0.5 * step
+            step *= 0.5
+            change = step * plain
+            history.forget()
     converged = state.residual <= tol
     return Solution(x, state, converged, n_iter, state.residual, tol)
 
@@ -118,11 +119,15 @@ class _History:
     def __init__(self, memory: int) -> None:
         self._points: deque[tuple[Array, Array]] = deque(maxlen=memory + 1)
 
-    def extrapolate(self, x: Array, step: Array) -> Array:
+    def forget(self) -> None:
+        """Start anew."""
+        self._points.clear()
+
+    def extrapolate(self, x: Array, plain: Array, step: float) -> Array:
         """Return the step to where the linear combination of the last plain steps is smallest."""
-        self._points.append((x, step))
+        self._points.append((x, plain))
         if len(self._points) < 2:
-            return step
+            return step * plain
         xp = namespace(x)
         pairs = list(pairwise(self._points))
         dx = xp.stack([b[0] - a[0] for a, b in pairs])
@@ -130,8 +135,8 @@ class _History:
         gram = df @ df.T
         # Points that lie on a line make the normal equations singular; a whisper of a ridge helps.
         ridge = 1e-12 * float(xp.linalg.trace(gram)) + float(xp.finfo(x.dtype).smallest_normal)
-        weights = xp.linalg.solve(add_to_diagonal(gram, ridge), df @ step)
-        return step - weights @ (dx + df)
+        weights = xp.linalg.solve(add_to_diagonal(gram, ridge), df @ plain)
+        return step * plain - weights @ (dx + step * df)
 
 
 def _no_worse(trial: State, state: State) -> bool:

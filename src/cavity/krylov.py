@@ -11,7 +11,8 @@ def conjugate_gradients(
     product: Callable[[Array], Array],
     b: Array,
     *,
-    rtol: float,
+    weight: Array,
+    atol: float,
     max_iter: int,
     precondition: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, bool]:
@@ -22,8 +23,9 @@ def conjugate_gradients(
     product : callable
         Maps v to A v.
     b : array of shape (n,)
-    rtol : float
-        Stop when the residual's norm is this share of b's.
+    weight : array of shape (n,)
+    atol : float
+        Stop when the norm of weight ∘ (b − A x) is at most this.
     max_iter : int
         The most products to form.
     precondition : callable, optional
@@ -38,9 +40,8 @@ def conjugate_gradients(
     x, r = xp.zeros_like(b), b
     z = r if precondition is None else precondition(r)
     p, rho = z, xp.sum(r * z)
-    stop = rtol**2 * float(xp.sum(b * b))
     for _ in range(max_iter):
-        if float(xp.sum(r * r)) <= stop:
+        if float(xp.sum((weight * r) ** 2)) <= atol**2:
             return x, True
         A_p = product(p)
         step = rho / xp.sum(p * A_p)
@@ -49,4 +50,4 @@ def conjugate_gradients(
         z = r if precondition is None else precondition(r)
         last, rho = rho, xp.sum(r * z)
         p = z + (rho / last) * p
-    return x, float(xp.sum(r * r)) <= stop
+    return x, float(xp.sum((weight * r) ** 2)) <= atol**2

@@ -26,7 +26,7 @@ from cavity.estimators.door import (
     training_inputs,
     validate_inputs,
 )
-from cavity.estimators.latent import LatentProcess
+from cavity.estimators.latent import LatentProcess, warn_about
 from cavity.estimators.splits import BinaryTask, choose_split
 from cavity.inference import second_order_correction
 from cavity.kernels import Rule
@@ -172,6 +172,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             )
         split = choose_split(len(classes), self.multi_class)
         latents = self._fit_latents(X, rows, split.tasks(codes, len(classes)))
+        warn_about(latents)
         self.classes_, self.n_classes_ = classes, len(classes)
         self._split, self._latents, self._rows = split, latents, rows
         self._left_out = left_out_rows(self, X, rows)

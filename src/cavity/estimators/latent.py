@@ -14,7 +14,7 @@ from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
 
-__all__ = ["LatentProcess"]
+__all__ = ["LatentProcess", "warn_about"]
 
 _BLOCK_BYTES = 16 * 2**20
 """Memory for the covariances of one block of new inputs with the training inputs."""
@@ -50,6 +50,7 @@ class LatentProcess:
         self.columns = columns
         self.evidence = Evidence(rule, X, targets, likelihood, method, copies)
         self.fits: list[Fit] = []
+        self.stopped: list[str] = []
 
     @property
     def X_train_(self) -> Any:
@@ -79,7 +80,6 @@ class LatentProcess:
             if optimizer is not None and len(self.rule.theta):
                 self._tune(optimizer if callable(optimizer) else None, n_restarts, rng)
             self.fits = self.evidence.fits(self.rule.theta)
-        _warn_unless_converged(self.fits)
         return self
 
     def _tune(
@@ -94,7 +94,7 @@ class LatentProcess:
             rng=rng,
         )
         self.rule = self.rule.with_theta(optimum.theta)
-        _warn_at_bounds(self.rule)
+        self.stopped = _at_bounds(self.rule)
 
     def log_marginal_likelihood(
         self, theta: Array | None = None, eval_gradient: bool = False
@@ -181,32 +181,37 @@ class _named_failure:  # noqa: N801  (a context manager reads as a verb)
             ) from error
 
 
-def _warn_unless_converged(fits: Sequence[Fit]) -> None:
-    failed = [fit for fit in fits if not fit.report.converged]
+def warn_about(latents: Sequence[LatentProcess]) -> None:
+    """Say, once for all latent processes of an estimator's fit, what did not go as it should."""
+    failed = [fit for latent in latents for fit in latent.fits if not fit.report.converged]
     if failed:
-        method, report = failed[0].method, failed[0].report
-        warnings.warn(
-            f"Inference by {method.name!r} {report.message} (tolerance {method.tol:.1e}). "
-            "Raise max_iter_predict, or check the scale of the inputs and of the kernel.",
-            ConvergenceWarning,
-            stacklevel=4,
+        worst = max(failed, key=lambda fit: fit.report.residual)
+        _warn(
+            f"Inference by {worst.method.name!r} {worst.report.message} (tolerance "
+            f"{worst.method.tol:.1e}). Raise max_iter_predict, or check the scale of the inputs "
+            "and of the kernel."
+        )
+    # Binary problems that share a bound name it once.
+    stopped = dict.fromkeys(name for latent in latents for name in latent.stopped)
+    if stopped:
+        _warn(
+            f"Tuning stopped with {', '.join(stopped)}. The evidence may grow beyond: widen the "
+            "bounds, or fix the hyperparameter if the value is meant."
         )
 
 
-def _warn_at_bounds(rule: Rule) -> None:
-    """Say once, in plain words, which hyperparameters the bounds have stopped."""
+def _warn(message: str) -> None:
+    # Up through warn_about and the estimator's fit to the caller's line.
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+
+def _at_bounds(rule: Rule) -> list[str]:
+    """Say in plain words which hyperparameters the bounds have stopped."""
     theta, bounds = rule.theta, rule.bounds
     at_lower = np.isclose(theta, bounds[:, 0], atol=1e-3)
     at_upper = np.isclose(theta, bounds[:, 1], atol=1e-3)
-    stopped = [
+    return [
         f"{name} = {np.exp(value):.3g} at its {'lower' if low else 'upper'} bound"
         for name, value, low, high in zip(rule.names, theta, at_lower, at_upper, strict=True)
         if low or high
     ]
-    if stopped:
-        warnings.warn(
-            f"Tuning stopped with {', '.join(stopped)}. The evidence may grow beyond: widen the "
-            "bounds, or fix the hyperparameter if the value is meant.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
-from cavity.arrays import Array
+from cavity.arrays import Array, add_to_diagonal, cholesky, copy
 from cavity.estimators.door import (
     check_prior_variance,
     check_rows,
@@ -21,7 +21,7 @@ from cavity.estimators.door import (
     training_inputs,
     validate_inputs,
 )
-from cavity.estimators.latent import LatentProcess
+from cavity.estimators.latent import LatentProcess, warn_about
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian
 from cavity.sites import Marginals
@@ -71,6 +71,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Dual coefficients: predictions are ``K(X, X_train_) @ alpha_``.
+    L_ : ndarray of shape (n_samples, n_samples)
+        Lower Cholesky factor of the training covariance, noise included.
     X_train_ : training inputs
     y_train_ : training targets, normalised if ``normalize_y``
     loo_mean_, loo_std_ : ndarrays of shape (n_samples,) or (n_samples, n_targets)
@@ -158,6 +160,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rows.index if is_precomputed(self.kernel) else None,
         )
         latent.fit(self.optimizer, self.n_restarts_optimizer, check_random_state(self.random_state))
+        warn_about([latent])
         self.X_train_, self.y_train_ = latent.X_train_, y_train
         self._latent, self._rows, self._mean, self._scale = latent, rows, mean, scale
         self._left_out = left_out_rows(self, X, rows)
@@ -306,7 +309,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def alpha_(self) -> Array:
         """Dual coefficients of the training examples."""
         check_is_fitted(self, "_latent")
-        return self._shaped([fit.posterior.alpha for fit in self._latent.fits])
+        columns = [fit.posterior.alpha for fit in self._latent.fits]
+        return np.stack(columns, axis=1).reshape(self.y_train_.shape)
+
+    @property
+    def L_(self) -> Array:
+        """Lower Cholesky factor of the training covariance, noise included."""
+        check_is_fitted(self, "_latent")
+        _, prior, _, copies = self._latent.fits[0].problem
+        noise = self._noise(len(self._rows.position))[self._rows.index]
+        return cholesky(add_to_diagonal(copy(prior.K), noise / copies))
 
     @property
     def loo_mean_(self) -> Array:

@@ -86,6 +86,9 @@ class _Climb:
         if self.inner_tol < float("inf"):
             # What the means still lack counts, too.
             point.residual = max(point.residual, means.residual)
+        else:
+            # Without its means a point is no measure for the next one.
+            point.merit = -float("inf")
         self.last_change = point.change
         self.inner_tol = max(_INNER_SHARE * min(self.tol, 1.0), _INNER_SHARE * point.residual)
         return point

@@ -60,4 +60,4 @@ def _response(problem: Problem) -> Response:
         d1, d2, _ = likelihood.derivatives(y, mu)
         return Moments(likelihood.log_prob(y, mu), d1, d2), expand(mu, d1, d2, copies)
 
-    return respond
+    return Response(respond, concave=True)

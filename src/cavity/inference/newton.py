@@ -7,6 +7,7 @@ on these equations: their Jacobian is diag(1 + d2 λ)(I + T K), T the matched pr
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cavity.arrays import Array, namespace
 from cavity.fixed_point import Solution, solve
@@ -25,8 +26,18 @@ __all__ = [
     "solve_means",
 ]
 
-Response = Callable[[Array, Array], tuple[Moments, Sites]]
-"""From means μ and weights α to moments and sites."""
+
+class Response(NamedTuple):
+    """How the examples respond to their means.
+
+    ``respond`` maps means μ and weights α to moments and sites. Where the means maximise the
+    ``concave`` function Σ w log z − ½ α·μ, its value is the measure of progress; elsewhere (the
+    cavity equations are a saddle point) the norm of their residual is.
+    """
+
+    respond: Callable[[Array, Array], tuple[Moments, Sites]]
+    concave: bool
+
 
 _ROUNDING = 16.0
 # Newton's method forgives an inexact step; backtracking guards what is left.
@@ -45,12 +56,13 @@ def cavity_response(problem: Problem, variance: Array) -> Response:
         moments = likelihood.tilted(y, c)
         return moments, match(c, moments, copies)
 
-    return respond
+    return Response(respond, concave=False)
 
 
 def cavity_moments(problem: Problem, posterior: DensePosterior, variance: Array) -> Moments:
     """Return the moments of the cavities that respond to a posterior's own means."""
-    return cavity_response(problem, variance)(posterior.mean, posterior.alpha)[0]
+    respond = cavity_response(problem, variance).respond
+    return respond(posterior.mean, posterior.alpha)[0]
 
 
 def expected_response(problem: Problem, variance: Array) -> Response:
@@ -61,29 +73,42 @@ def expected_response(problem: Problem, variance: Array) -> Response:
         moments = likelihood.expected(y, Marginals(mu, variance))
         return moments, expand(mu, moments.d1, moments.d2, copies)
 
-    return respond
+    return Response(respond, concave=True)
 
 
 class MeansState:
     """A point of the Newton iteration: α, and what follows from it."""
 
-    def __init__(self, problem: Problem, alpha: Array, respond: Response, steps: "Steps") -> None:
-        prior, copies = problem.prior, problem.copies
-        xp = namespace(alpha)
+    def __init__(self, problem: Problem, alpha: Array, response: Response, steps: "Steps") -> None:
         self.alpha = alpha
-        self.mean = prior.product(alpha)
-        self.moments, self.sites = respond(self.mean, alpha)
+        self.mean = problem.prior.product(alpha)
+        self.moments, self.sites = response.respond(self.mean, alpha)
         self._steps = steps
-        error = xp.abs(alpha - copies * self.moments.d1)
-        # Errors of α count against the posterior's own spread, which K and 1/τ both bound.
-        scale = xp.sqrt(prior.diag / (1.0 + self.sites.tau * prior.diag))
-        scaled = (error - _rounding(prior, alpha, copies * self.moments.d2)) * scale
-        self.residual = max(0.0, float(xp.max(scaled)))
-        self.merit = -float(xp.sqrt(xp.sum((error * scale) ** 2)))
+        error = namespace(alpha).abs(alpha - problem.copies * self.moments.d1)
+        self.residual = self._residual(problem, error)
+        self.merit = self._potential(problem) if response.concave else -_norm(problem, error)
+
+    def _residual(self, problem: Problem, error: Array) -> float:
+        """Errors of α count against the posterior's own spread, which K and 1/τ both bound."""
+        xp = namespace(error)
+        K_ii = problem.prior.diag
+        scale = xp.sqrt(K_ii / (1.0 + self.sites.tau * K_ii))
+        rounding = _rounding(problem.prior, self.alpha, problem.copies * self.moments.d2)
+        return max(0.0, float(xp.max((error - rounding) * scale)))
+
+    def _potential(self, problem: Problem) -> float:
+        xp = namespace(self.alpha)
+        fit = xp.sum(problem.copies * self.moments.log_z)
+        return float(fit - 0.5 * xp.sum(self.alpha * self.mean))
 
     def target(self) -> Array:
         """Where Newton's method would go."""
         return self._steps(self)
+
+
+def _norm(problem: Problem, error: Array) -> float:
+    xp = namespace(error)
+    return float(xp.sqrt(xp.sum(problem.prior.diag * error**2)))
 
 
 def _rounding(prior: DensePrior, alpha: Array, slope: Array) -> Array:
@@ -114,15 +139,21 @@ class Steps:
         self.nearby: DensePosterior | None = None
 
     def __call__(self, state: MeansState) -> Array:
-        """Return the α that a Newton step leads to."""
+        """Return the α that a Newton step leads to.
+
+        With δ = b − S z and B z = S K b, what (I + T K) δ = b still lacks is S times the residual
+        of z's own equation, which is therefore what conjugate gradients have to make small.
+        """
+        xp = namespace(state.alpha)
         tau, nu = state.sites
-        s = namespace(tau).sqrt(tau)
+        s = xp.sqrt(tau)
         product = self.prior.product
         missing = nu - state.alpha - tau * state.mean
         z, converged = conjugate_gradients(
             lambda v: v + s * product(s * v),
             s * product(missing),
-            rtol=_CG_RTOL,
+            weight=s,
+            atol=_CG_RTOL * float(xp.sqrt(xp.sum(missing**2))),
             max_iter=_CG_PATIENCE if self.may_factor else _CG_LIMIT,
             precondition=None if self.nearby is None else self.nearby.solve,
         )
@@ -134,7 +165,7 @@ class Steps:
 
 def solve_means(
     problem: Problem,
-    respond: Response,
+    response: Response,
     alpha: Array,
     steps: Steps,
     *,
@@ -143,5 +174,5 @@ def solve_means(
 ) -> Solution[MeansState]:
     """Solve α = w d1 by Newton's method with backtracking on the residual."""
     return solve(
-        lambda a: MeansState(problem, a, respond, steps), alpha, tol=tol, max_iter=max_iter
+        lambda a: MeansState(problem, a, response, steps), alpha, tol=tol, max_iter=max_iter
     )

@@ -41,6 +41,7 @@ class DensePrior:
 
     def __init__(self, K: Array) -> None:
         self.K = K
+        self._inverse: tuple[Array, tuple[Array, Array]] | None = None
 
     @cached_property
     def diag(self) -> Array:
@@ -73,11 +74,18 @@ class DensePrior:
         """Return the posterior given the sites, and its α where that is known already."""
         return DensePosterior(self, sites, alpha)
 
-    def inverse_plus(self, noise: Array | float) -> tuple[Array, Array]:
-        """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise)."""
-        L = cholesky(add_to_diagonal(copy(self.K), noise))
-        half_log_det = _half_log_det(L)
-        return lower_gram(invert_lower(L)), half_log_det
+    def inverse_plus(self, noise: Array) -> tuple[Array, Array]:
+        """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise).
+
+        The last answer is remembered: the same one serves the equations, their evidence and its
+        gradient.
+        """
+        xp = namespace(self.K)
+        if self._inverse is None or not xp.all(self._inverse[0] == noise):
+            L = cholesky(add_to_diagonal(copy(self.K), noise))
+            half_log_det = _half_log_det(L)
+            self._inverse = noise, (lower_gram(invert_lower(L)), half_log_det)
+        return self._inverse[1]
 
 
 class DensePosterior:

@@ -1,0 +1,76 @@
+"""The documentation stays true: every example runs, prints what it says, and every link leads."""
+
+import contextlib
+import importlib.util
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import pytest
+
+from cavity.inference import METHODS
+from cavity.likelihoods import REGISTRY
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+# A block of Python and, where one follows at once, the block of text that it prints.
+EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.M | re.S)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+class Example(NamedTuple):
+    line: int
+    code: str
+    output: str | None
+
+
+def examples(page: Path) -> list[Example]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Example(text.count("\n", 0, found.start(1)), found[1], found[2])
+        for found in EXAMPLE.finditer(text)
+    ]
+
+
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """Forget afterwards what an example has registered."""
+    with mock.patch.dict(METHODS), mock.patch.dict(REGISTRY):
+        yield
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_examples_run_and_print_what_the_page_says(page: Path) -> None:
+    """Run top to bottom in one namespace, each example prints the text below it, warning-free."""
+    namespace = {"__name__": f"examples_of_{page.stem.lower()}"}
+    for line, code, output in examples(page):
+        if "import torch" in code and importlib.util.find_spec("torch") is None:
+            continue
+        printed = io.StringIO()
+        # Blank lines in front make a traceback's line numbers those of the page.
+        program = compile("\n" * line + code, str(page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(program, namespace)
+        if output is not None:
+            assert printed.getvalue() == output, f"{page.name}, line {line + 1}"
+
+
+def test_every_fence_is_one_that_the_examples_know() -> None:
+    """Fences are closed and of a kind that is either run or plainly not Python."""
+    for page in PAGES:
+        fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.M)
+        assert set(fences[1::2]) <= {""}, f"{page.name}: a fence is not closed"
+        assert set(fences[::2]) <= {"python", "text", "console", "bibtex"}, page.name
+
+
+def test_relative_links_lead_somewhere() -> None:
+    """Every link to a file of the repository names one that exists."""
+    for page in PAGES:
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"

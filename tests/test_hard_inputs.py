@@ -1,0 +1,177 @@
+"""Hard inputs: a converged answer or exactly one ConvergenceWarning; never NaN, never a crash."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn.gaussian_process as reference
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
+
+from cavity import GaussianProcessClassifier
+from cavity.inference import METHODS
+
+
+def separable(n, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    return X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
+
+
+def assert_answers(X, y, kernel, *, X_new=None, **options):
+    """Fit, check how the fit ended, and check that every answer is a number."""
+    model = GaussianProcessClassifier(kernel, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+        assert_numbers(model, X if X_new is None else X_new)
+    unconverged = [] if model.converged_ else ["stopped without converging"]
+    about_inference = [w for w in caught if "Tuning stopped" not in str(w.message)]
+    assert [w.category for w in about_inference] == [ConvergenceWarning] * len(unconverged)
+    assert len(caught) - len(about_inference) <= 1
+    return model
+
+
+def assert_numbers(model, X):
+    assert np.isfinite(model.log_marginal_likelihood_value_)
+    theta = model.kernel_.theta
+    value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+    mean, variance = model.latent_mean_and_variance(X)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(variance).all()
+    assert (variance > 0).all()
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    for proba in (model.predict_proba(X), model.loo_proba_):
+        # Rounding of two exponentials.
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("amplitude", [1e4, 1e8], ids=["variance-1e4", "variance-1e8"])
+@pytest.mark.parametrize("inference", METHODS)
+def test_separable_points_under_a_wide_prior(inference, amplitude):
+    """Separable points under a huge prior variance, few enough for every method to be quick."""
+    X, y = separable(60)
+    model = assert_answers(X, y, amplitude * RBF(1.0), optimizer=None, inference=inference)
+    assert model.score(X, y) > 0.95 or not model.converged_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("amplitude", [1e4, 1e8], ids=["variance-1e4", "variance-1e8"])
+@pytest.mark.parametrize("inference", METHODS)
+def test_a_thousand_separable_points(inference, amplitude):
+    """The same for a thousand points."""
+    X, y = separable(1000)
+    model = assert_answers(X, y, amplitude * RBF(1.0), optimizer=None, inference=inference)
+    assert model.score(X, y) > 0.95 or not model.converged_
+
+
+@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("labels", ["equal", "contradicting"])
+def test_duplicated_rows(inference, labels):
+    """Rows that stand there four times, with equal or with contradicting labels."""
+    X, y = separable(20)
+    X, y = np.tile(X, (4, 1)), np.tile(y, 4)
+    if labels == "contradicting":
+        y[:20] = 1 - y[:20]
+    assert_answers(X, y, 10.0 * RBF(1.0), optimizer=None, inference=inference)
+
+
+@pytest.mark.parametrize("inference", METHODS)
+def test_constant_columns(inference):
+    """Columns that never change, one of them huge, and tuning over their length scales."""
+    X, y = separable(25)
+    X = np.column_stack([X, np.zeros(25), np.full(25, 1e6)])
+    assert_answers(X, y, 1.0 * RBF([1.0] * 4), inference=inference)
+
+
+@pytest.mark.parametrize("inference", METHODS)
+def test_constant_table(inference):
+    """A table without any information: all rows are the same."""
+    y = np.arange(12) % 2
+    model = assert_answers(np.ones((12, 2)), y, 4.0 * RBF(1.0), optimizer=None, inference=inference)
+    # As many of each class; one sweep leans towards the last example it saw.
+    tolerance = 0.2 if inference == "sequential" else 1e-6
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 2))), 0.5, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", [RBF, Matern], ids=["RBF", "Matern"])
+@pytest.mark.parametrize("scale", [1e-5, 1e5])
+@pytest.mark.parametrize("inference", METHODS)
+def test_extreme_length_scales(inference, scale, kernel):
+    """Length scales that make the covariance a unit matrix or a constant."""
+    X, y = separable(40)
+    model = assert_answers(X, y, 2.0 * kernel(scale), optimizer=None, inference=inference)
+    if scale < 1.0:
+        # Independent examples: each label is a fair coin.
+        value = model.log_marginal_likelihood_value_
+        assert value == pytest.approx(-40 * np.log(2.0), abs=1e-6) or inference in LOOSE
+
+
+LOOSE = {"laplace", "variational"}
+"""Methods that are not exact for a single example."""
+
+
+@pytest.mark.parametrize("inference", METHODS)
+def test_two_examples(inference):
+    """The smallest problem there is, tuned."""
+    X, y = np.array([[0.0], [1.0]]), [0, 1]
+    model = assert_answers(X, y, 1.0 * RBF(1.0), inference=inference)
+    np.testing.assert_array_equal(model.predict(X), y)
+
+
+@pytest.mark.parametrize("power", [-150, 150])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        1.0 * RBF(1.0),
+        1.0 * Matern(1.0, nu=1.5),
+        1.0 * Matern(1.0, nu=2.5),
+        DotProduct(1.0),
+        DotProduct(1.0) + WhiteKernel(1.0),
+    ],
+    ids=["RBF", "Matern32", "Matern52", "DotProduct", "DotProduct+White"],
+)
+@pytest.mark.parametrize("inference", METHODS)
+def test_inputs_of_absurd_scale(inference, kernel, power):
+    """Inputs of 1e-150 or 1e150, whose squares only just exist."""
+    X, y = separable(12)
+    X = X * 10.0**power
+    assert_answers(X, y, kernel, optimizer=None, inference=inference)
+
+
+@pytest.mark.parametrize("inference", METHODS)
+def test_one_example_of_its_class(inference):
+    """One example of one class among many of the other."""
+    X, _ = separable(200)
+    y = (np.arange(200) == 7).astype(int)
+    model = assert_answers(X, y, 4.0 * RBF(0.5), optimizer=None, inference=inference)
+    assert model.predict_proba(X)[7, 1] > model.loo_proba_[7, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inference", METHODS)
+def test_one_example_among_a_thousand(inference):
+    """One example of one class among 999 of the other, tuned."""
+    X, _ = separable(1000)
+    y = (np.arange(1000) == 7).astype(int)
+    assert_answers(X, y, 4.0 * RBF(0.5), inference=inference)
+
+
+def test_wider_priors_do_not_lose_certainty():
+    """EP's probabilities of the true class do not fall with the amplitude, as Laplace's do."""
+    X, y = separable(300)
+    ours, theirs = [], []
+    for amplitude in (1.0, 10.0, 100.0, 1e3, 1e4):
+        kernel = amplitude**2 * RBF(1.0)
+        model = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+        ours.append(median_of_true_class(model, X, y))
+        other = reference.GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+        theirs.append(median_of_true_class(other, X, y))
+    # At saturation EP's own fixed point moves by 2e-6, whatever its tolerance.
+    assert (np.diff(ours) > -1e-5).all()
+    assert (np.diff(theirs) < -0.01).any()
+
+
+def median_of_true_class(model, X, y):
+    return np.median(model.predict_proba(X)[np.arange(len(y)), y])
