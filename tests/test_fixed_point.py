@@ -44,7 +44,7 @@ def test_finds_the_fixed_point():
     np.testing.assert_allclose(found.x, [low], atol=1e-12)
 
 
-@pytest.mark.parametrize("slope", [-1.5, -2.5, -4.0, -20.0])
+@pytest.mark.parametrize("slope", [-1.5, -2.5, -3.0, -4.0, -20.0])
 @pytest.mark.parametrize("memory", [0, 3])
 def test_damps_what_oscillates(slope, memory):
     """A map steeper than −1 diverges undamped; shorter steps are found and converge."""

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.gaussian_process as reference
+from common import CLASSIFYING
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
 from cavity import GaussianProcessClassifier
-from cavity.inference import METHODS
+from cavity.arrays import NotPositiveDefiniteError
 
 
 def separable(n, seed=0):
@@ -48,7 +49,7 @@ def assert_numbers(model, X):
 
 
 @pytest.mark.parametrize("amplitude", [1e4, 1e8], ids=["variance-1e4", "variance-1e8"])
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_separable_points_under_a_wide_prior(inference, amplitude):
     """Separable points under a huge prior variance, few enough for every method to be quick."""
     X, y = separable(60)
@@ -58,7 +59,7 @@ def test_separable_points_under_a_wide_prior(inference, amplitude):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("amplitude", [1e4, 1e8], ids=["variance-1e4", "variance-1e8"])
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_a_thousand_separable_points(inference, amplitude):
     """The same for a thousand points."""
     X, y = separable(1000)
@@ -66,7 +67,7 @@ def test_a_thousand_separable_points(inference, amplitude):
     assert model.score(X, y) > 0.95 or not model.converged_
 
 
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 @pytest.mark.parametrize("labels", ["equal", "contradicting"])
 def test_duplicated_rows(inference, labels):
     """Rows that stand there four times, with equal or with contradicting labels."""
@@ -77,7 +78,7 @@ def test_duplicated_rows(inference, labels):
     assert_answers(X, y, 10.0 * RBF(1.0), optimizer=None, inference=inference)
 
 
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_constant_columns(inference):
     """Columns that never change, one of them huge, and tuning over their length scales."""
     X, y = separable(25)
@@ -85,7 +86,7 @@ def test_constant_columns(inference):
     assert_answers(X, y, 1.0 * RBF([1.0] * 4), inference=inference)
 
 
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_constant_table(inference):
     """A table without any information: all rows are the same."""
     y = np.arange(12) % 2
@@ -97,7 +98,7 @@ def test_constant_table(inference):
 
 @pytest.mark.parametrize("kernel", [RBF, Matern], ids=["RBF", "Matern"])
 @pytest.mark.parametrize("scale", [1e-5, 1e5])
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_extreme_length_scales(inference, scale, kernel):
     """Length scales that make the covariance a unit matrix or a constant."""
     X, y = separable(40)
@@ -112,7 +113,7 @@ LOOSE = {"laplace", "variational"}
 """Methods that are not exact for a single example."""
 
 
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_two_examples(inference):
     """The smallest problem there is, tuned."""
     X, y = np.array([[0.0], [1.0]]), [0, 1]
@@ -132,15 +133,24 @@ def test_two_examples(inference):
     ],
     ids=["RBF", "Matern32", "Matern52", "DotProduct", "DotProduct+White"],
 )
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_inputs_of_absurd_scale(inference, kernel, power):
     """Inputs of 1e-150 or 1e150, whose squares only just exist."""
     X, y = separable(12)
     X = X * 10.0**power
-    assert_answers(X, y, kernel, optimizer=None, inference=inference)
+    if power == 150 and "DotProduct" in str(kernel) and inference in LOSE_THE_UNIT:
+        # Covariances of 1e300 leave no digit for the likelihood's unit scale, which these methods
+        # start from: no answer exists in double precision, and the error has to say what to do.
+        with pytest.raises(NotPositiveDefiniteError, match=r"DotProduct.*Check the scale of the"):
+            assert_answers(X, y, kernel, optimizer=None, inference=inference)
+    else:
+        assert_answers(X, y, kernel, optimizer=None, inference=inference)
 
 
-@pytest.mark.parametrize("inference", METHODS)
+LOSE_THE_UNIT = {"laplace", "variational", "ensemble"}
+
+
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_one_example_of_its_class(inference):
     """One example of one class among many of the other."""
     X, _ = separable(200)
@@ -150,7 +160,7 @@ def test_one_example_of_its_class(inference):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_one_example_among_a_thousand(inference):
     """One example of one class among 999 of the other, tuned."""
     X, _ = separable(1000)

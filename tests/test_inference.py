@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from common import CLASSIFYING
 
 from cavity.arrays import to_numpy
 from cavity.inference import EP, METHODS, Ensemble, Laplace, Naive, Problem, Sequential, method
@@ -132,7 +133,7 @@ def test_many_examples_of_one_kind(name, lik):
     assert np.all(fit.posterior.local.q.variance > 0.0)
 
 
-@pytest.mark.parametrize("name", [m for m in METHODS if m != "sequential"])
+@pytest.mark.parametrize("name", [m for m in CLASSIFYING if m != "sequential"])
 def test_fractional_copies_interpolate(name):
     """A weight of one and a half gives an evidence between those of one and two."""
     values = [

@@ -145,12 +145,30 @@ def test_any_shape():
             assert_allclose(shaped.ravel(), flat, rtol=1e-13)
 
 
-def test_split_noise():
-    """A probit is a step on a latent value with its noise added; others keep what they have."""
-    s2, rest = Probit(0.3).split_noise()
-    assert_array_equal(rest.tilted(1.0, Marginals(M, V + s2)), Probit(0.3).tilted(1.0, C))
-    lik = Gaussian(0.3)
-    assert lik.split_noise() == (0.0, lik)
+def test_latent_noise():
+    """A probit is a step on a latent value with its noise added; logit and step have none."""
+    s2 = Probit(0.3).latent_noise
+    assert_array_equal(Step().tilted(1.0, Marginals(M, V + s2)), Probit(0.3).tilted(1.0, C))
+    assert Gaussian(0.3).latent_noise == 0.3
+    assert Logit().latent_noise == Step().latent_noise == 0.0
+
+
+def test_subset():
+    """Parameters that differ between examples follow them; powers do, too."""
+    noise, eta = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
+    y, q, one = np.array([1.0, -1.0, 1.0]), Marginals(M[:3], V[:3]), slice(1, 2)
+    for lik in (Gaussian(noise), Gaussian(0.2), Powered(Probit(), eta), Logit()):
+        whole = lik.tilted(y, q).log_z[one]
+        part = lik.subset(one).tilted(y[one], Marginals(*(part[one] for part in q))).log_z
+        assert_allclose(part, whole, rtol=1e-12)
+
+
+def test_symmetric_likelihoods_are():
+    """What claims to be symmetric gives flipped labels and latent values equal probabilities."""
+    for lik in (Probit(), Logit(), Step()):
+        assert lik.symmetric
+        assert_array_equal(lik.tilted(-1.0, Marginals(-M, V)).log_z, lik.tilted(1.0, C).log_z)
+    assert not Gaussian().symmetric
 
 
 def test_powers():

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from common import CLASSIFYING
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cavity.datasets import load_pima
 from cavity.evidence import Evidence
-from cavity.inference import EP, METHODS, Problem, Sequential, Variational, method
+from cavity.inference import EP, Problem, Sequential, Variational, method
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
 from cavity.priors import DensePrior
@@ -177,11 +178,11 @@ def test_power_one_is_ep(lik, data):
     )
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", CLASSIFYING)
 @pytest.mark.parametrize("lik", [Probit(), Logit()])
 def test_nothing_to_learn(name, lik, data):
     """As the amplitude vanishes every label is a coin toss."""
-    if name == "ensemble" and not lik.split_noise()[0]:
+    if name == "ensemble" and not lik.latent_noise:
         pytest.skip("without noise a factorised posterior pays for the prior's correlations")
     X, _, y, _ = data
     # The evidence has a slope of order n in √K at most.
@@ -201,7 +202,7 @@ def test_nothing_in_common(name, lik, data):
     np.testing.assert_allclose(kernel(X_test, X) @ found.posterior.alpha, np.zeros(8), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", CLASSIFYING)
 def test_flipping_all_labels_flips_the_mean(name, data):
     """Labels and latent values change sign together; nothing else changes."""
     X, _, y, _ = data
@@ -210,7 +211,7 @@ def test_flipping_all_labels_flips_the_mean(name, data):
     np.testing.assert_allclose(a.posterior.mean, -b.posterior.mean, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [m for m in METHODS if m != "sequential"])
+@pytest.mark.parametrize("name", [m for m in CLASSIFYING if m != "sequential"])
 def test_order_does_not_matter(name, data):
     """Every method but the sequential one gives the same whichever way the rows are ordered."""
     X, _, y, _ = data

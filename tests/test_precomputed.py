@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from common import CLASSIFYING
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
-from cavity.inference import METHODS
 
 KERNEL = 2.0 * RBF(0.9)
 UNEVEN = DotProduct(0.7)
@@ -23,7 +23,7 @@ def classifier(kernel, **options):
     return GaussianProcessClassifier(kernel, optimizer=None, **options)
 
 
-@pytest.mark.parametrize("inference", METHODS)
+@pytest.mark.parametrize("inference", CLASSIFYING)
 def test_classifier_on_a_matrix(inference):
     """Evidence and probabilities are those of the kernel object, to rounding."""
     X, y, X_new = data()

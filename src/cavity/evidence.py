@@ -63,7 +63,7 @@ class Evidence:
     >>> evidence = Evidence(rule(RBF(1.0)), X, [y], Probit(), EP(), np.ones(3))
     >>> value, gradient = evidence.value_and_gradient(np.zeros(1))
     >>> round(value, 6), gradient.shape
-    (-2.085374, (1,))
+    (-2.123576, (1,))
     """
 
     rule: KernelRule

@@ -140,6 +140,9 @@ class _History:
 
 
 def _no_worse(trial: State, state: State) -> bool:
-    """Whether a step may be taken; NaN is always worse."""
-    slack = 1e-12 * (1.0 + abs(state.merit))
-    return trial.merit >= state.merit - slack
+    """Whether a step may be taken; NaN is always worse.
+
+    Close to the solution a merit changes less than it is rounded, and the residual decides.
+    """
+    rounding = 1e-9 if trial.residual < state.residual else 1e-12
+    return trial.merit >= state.merit - rounding * (1.0 + abs(state.merit))

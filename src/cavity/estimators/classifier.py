@@ -17,18 +17,20 @@ from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.estimators.door import (
     Rows,
+    check_classes,
     check_offers,
     check_prior_variance,
     check_rows,
     is_precomputed,
     kernel_rule,
     left_out_rows,
+    may_merge,
     training_inputs,
     validate_inputs,
 )
 from cavity.estimators.latent import LatentProcess, warn_about
 from cavity.estimators.splits import BinaryTask, choose_split
-from cavity.inference import second_order_correction
+from cavity.inference import is_plain_ep, second_order_correction
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
 
@@ -96,7 +98,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     >>> from cavity import GaussianProcessClassifier
     >>> from cavity.datasets import load_crabs
     >>> X, y = load_crabs(return_X_y=True)
-    >>> clf = GaussianProcessClassifier(1.0 * RBF(10.0), inference="laplace").fit(X, y)
+    >>> clf = GaussianProcessClassifier(100.0 * RBF(10.0), optimizer=None).fit(X, y)
     >>> clf.predict_proba(X[:2]).shape, clf.loo_proba_.shape
     ((2, 2), (200, 2))
     """
@@ -111,8 +113,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         "random_state": ["random_state"],
         "multi_class": [StrOptions({"one_vs_rest", "one_vs_one"})],
         "n_jobs": [Integral, None],
-        "inference": [StrOptions(set(methods.METHODS)), methods.Method],
-        "likelihood": [StrOptions({"probit", "logit", "step"}), Likelihood],
+        "inference": [str, methods.Method],
+        "likelihood": [str, Likelihood],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -163,7 +165,13 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._validate_params()
         X, y = validate_inputs(self, X, y)
         check_classification_targets(y)
-        rows = check_rows(sample_weight, X, self._rule())
+        rows = check_rows(
+            sample_weight,
+            X,
+            np.unique(y, return_inverse=True)[1],
+            self._rule(),
+            merge=may_merge(self),
+        )
         classes, codes = np.unique(y[rows.index], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -186,6 +194,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _fit_latents(self, X: Any, rows: Rows, tasks: list[BinaryTask]) -> list[LatentProcess]:
         model = likelihood(self.likelihood)
         method = methods.method(self.inference, tol=self.tol, max_iter=self.max_iter_predict)
+        check_classes(model)
         check_offers(model, method)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
         latents = [
@@ -228,7 +237,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         check_is_fitted(self)
         X = validate_inputs(self, X, reset=False)
-        if self.n_classes_ == 2:
+        if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean decides, and costs no variance.
             return self.classes_[(self._latents[0].mean(X)[0] > 0).astype(int)]
         return self.classes_[np.argmax(self._scores(X), axis=1)]
@@ -304,6 +313,10 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         The mean over the binary problems, as the evidence itself.
         """
         check_is_fitted(self)
+        if not all(is_plain_ep(latent.fits[0].method) for latent in self._latents):
+            raise AttributeError(
+                "Only the evidence of inference='ep' (with power one) has this correction."
+            )
         return float(np.mean([second_order_correction(latent.fits[0]) for latent in self._latents]))
 
     @property

@@ -107,7 +107,7 @@ def compare_inference(
     """
     model = find_likelihood(likelihood)
     if inference is None:
-        inference = [name for name, cls in METHODS.items() if cls.needs in model.offers]
+        inference = sorted(n for n, cls in METHODS.items() if cls.needs in model.offers)
     for name in inference:
         check_offers(model, method(name))
     fit = GaussianProcessClassifier(
@@ -124,11 +124,11 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
         classifier.fit(X, y)
     seconds = time.perf_counter() - begin
     proba, code = classifier.loo_proba_, np.searchsorted(classifier.classes_, y)
-    is_ep = classifier.inference == "ep"
+    has_correction = hasattr(classifier, "evidence_correction_")
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,
-        correction=classifier.evidence_correction_ if is_ep else float("nan"),
+        correction=classifier.evidence_correction_ if has_correction else float("nan"),
         loo_log_loss=float(-np.mean(np.log(proba[np.arange(len(code)), code]))),
         loo_error=float(np.mean(np.argmax(proba, axis=1) != code)),
         seconds=seconds,

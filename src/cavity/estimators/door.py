@@ -14,12 +14,14 @@ from cavity.likelihoods import Likelihood
 
 __all__ = [
     "Rows",
+    "check_classes",
     "check_offers",
     "check_prior_variance",
     "check_rows",
     "is_precomputed",
     "kernel_rule",
     "left_out_rows",
+    "may_merge",
     "select_rows",
     "training_inputs",
     "validate_inputs",
@@ -29,6 +31,12 @@ __all__ = [
 def is_precomputed(kernel: Any) -> bool:
     """Whether the inputs are covariances."""
     return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def may_merge(estimator: BaseEstimator) -> bool:
+    """Whether equal examples of a classifier may become one: not where their order matters."""
+    name = getattr(estimator.inference, "name", estimator.inference)
+    return name != "sequential" and not is_precomputed(estimator.kernel)
 
 
 def validate_inputs(
@@ -64,6 +72,12 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
     if isinstance(kernel, CompoundKernel):
         raise ValueError("kernel cannot be a CompoundKernel")
     return rule(default if kernel is None else clone(kernel))
+
+
+def check_classes(likelihood: Likelihood) -> None:
+    """Refuse a likelihood of real targets."""
+    if "sites" in likelihood.offers:
+        raise ValueError(f"{likelihood!r} is for real targets: use GaussianProcessRegressor.")
 
 
 def check_offers(likelihood: Likelihood, method: Method) -> None:
@@ -116,26 +130,63 @@ class Rows(NamedTuple):
     """For each row of the table its first place in ``index``, or −1 if it has no weight."""
 
 
-def check_rows(sample_weight: Any, X: Any, rule: Rule) -> Rows:
+def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: bool) -> Rows:
     """Turn sample weights into rows and copies.
 
-    Rows without weight are left out. Whole weights under a kernel with noise of its own (a
-    WhiteKernel) repeat the row, since each copy of an example then has its own noise.
+    Rows without weight are left out, and equal examples become one that counts several times: a
+    table gives the same fit whether it repeats a row or weighs it. Under a kernel with noise of
+    its own (a WhiteKernel) each copy has its own noise, and whole weights repeat the row instead.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n,) or None
+    X : inputs
+    labels : array of shape (n, k)
+        What else has to be equal in equal examples.
+    rule : Rule
+    merge : bool
+        Whether equal examples may be merged; not where their order matters.
     """
     n = len(X)
-    if sample_weight is None:
-        everything = np.arange(n)
-        return Rows(everything, np.ones(n), everything)
-    weight = _check_sample_weight(sample_weight, np.empty((n, 1)), ensure_non_negative=True)
-    index = np.flatnonzero(weight)
-    if not len(index):
+    weight = np.ones(n)
+    if sample_weight is not None:
+        weight = _check_sample_weight(
+            sample_weight, np.empty((n, 1)), ensure_non_negative=True, dtype=np.float64
+        )
+    if not np.any(weight):
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
-    copies = weight[index].astype(np.float64)
-    if np.any(copies > 1.0) and np.all(copies == np.round(copies)) and rule.noisy(X):
-        index, copies = np.repeat(index, copies.astype(int)), np.ones(int(copies.sum()))
-    position = np.full(n, -1)
-    position[index[::-1]] = np.arange(len(index))[::-1]
-    return Rows(index, copies, position)
+    if sample_weight is not None and rule.noisy(X):
+        return _repeated(weight)
+    if merge and isinstance(X, np.ndarray):
+        merged = _merged(weight, np.column_stack([X, labels]))
+        if sample_weight is not None or (len(merged.index) < n and not rule.noisy(X)):
+            return merged
+    return _separate(np.flatnonzero(weight), weight)
+
+
+def _separate(index: Array, weight: Array) -> Rows:
+    position = np.full(len(weight), -1)
+    position[index] = np.arange(len(index))
+    return Rows(index, weight[index], position)
+
+
+def _repeated(weight: Array) -> Rows:
+    index = np.flatnonzero(weight)
+    if not np.all(weight == np.round(weight)):
+        return _separate(index, weight)
+    counts = weight[index].astype(int)
+    position = np.full(len(weight), -1)
+    position[index] = np.cumsum(counts) - counts
+    return Rows(np.repeat(index, counts), np.ones(counts.sum()), position)
+
+
+def _merged(weight: Array, examples: Array) -> Rows:
+    """Merge equal examples, in an order that depends on their values alone."""
+    used = np.flatnonzero(weight)
+    _, first, place = np.unique(examples[used], axis=0, return_index=True, return_inverse=True)
+    position = np.full(len(weight), -1)
+    position[used] = place.ravel()
+    return Rows(used[first], np.bincount(place.ravel(), weights=weight[used]), position)
 
 
 def select_rows(X: Any, index: Array) -> Any:

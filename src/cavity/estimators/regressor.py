@@ -73,8 +73,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Dual coefficients: predictions are ``K(X, X_train_) @ alpha_``.
     L_ : ndarray of shape (n_samples, n_samples)
         Lower Cholesky factor of the training covariance, noise included.
-    X_train_ : training inputs
-    y_train_ : training targets, normalised if ``normalize_y``
+    X_train_ : training inputs, equal examples merged into one
+    y_train_ : the targets that go with them, normalised if ``normalize_y``
     loo_mean_, loo_std_ : ndarrays of shape (n_samples,) or (n_samples, n_targets)
         Leave-one-out prediction of each training target and its standard deviation, noise
         included.
@@ -102,7 +102,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "copy_X_train": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
-        "inference": [StrOptions({"exact", *methods.METHODS}), methods.Method],
+        "inference": [str, methods.Method],
     }
 
     def __init__(
@@ -146,15 +146,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = validate_inputs(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self._check_n_targets(y)
-        rows = check_rows(sample_weight, X, self._rule())
-        noise = self._noise(len(y))[rows.index]
+        noise = self._noise(len(y))
+        labels = np.column_stack([y, noise])
+        rows = check_rows(
+            sample_weight, X, labels, self._rule(), merge=not is_precomputed(self.kernel)
+        )
         mean, scale = self._scaling(y[rows.index], rows.copies)
         y_train = (y[rows.index] - mean) / scale
         latent = LatentProcess(
             self._rule(),
             training_inputs(self, X, rows.index),
             list(y_train.reshape(len(y_train), -1).T),
-            Gaussian(noise),
+            Gaussian(noise[rows.index]),
             self._method(),
             rows.copies,
             rows.index if is_precomputed(self.kernel) else None,
@@ -179,8 +182,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return kernel_rule(self.kernel, ConstantKernel() * RBF())
 
     def _method(self) -> methods.Method:
-        # The quadratic expansion of a Gaussian likelihood is the likelihood itself.
-        return methods.method("laplace" if self.inference == "exact" else self.inference)
+        return methods.method(self.inference)
 
     def _noise(self, n: int) -> Array:
         noise = np.asarray(self.alpha, dtype=np.float64)

@@ -1,11 +1,12 @@
-"""Six ways to find the Gaussian sites; importing a method's file here registers it."""
+"""The ways to find the Gaussian sites; importing a method's file here registers it."""
 
 from typing import Any
 
 from cavity.inference.base import METHODS, Fit, Method, Problem, Report, Start
-from cavity.inference.correction import second_order_correction
+from cavity.inference.correction import is_plain_ep, second_order_correction
 from cavity.inference.ensemble import Ensemble
 from cavity.inference.ep import EP
+from cavity.inference.exact import Exact
 from cavity.inference.laplace import Laplace
 from cavity.inference.naive import Naive
 from cavity.inference.sequential import Sequential
@@ -15,6 +16,7 @@ __all__ = [
     "EP",
     "METHODS",
     "Ensemble",
+    "Exact",
     "Fit",
     "Laplace",
     "Method",
@@ -24,6 +26,7 @@ __all__ = [
     "Sequential",
     "Start",
     "Variational",
+    "is_plain_ep",
     "method",
     "second_order_correction",
 ]

@@ -8,9 +8,21 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from cavity.arrays import Array, namespace
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior, DensePrior
-from cavity.sites import Marginals, cavity
+from cavity.sites import Marginals, Moments, Sites, cavity, expand, match
 
-__all__ = ["METHODS", "Fit", "Method", "Problem", "Report", "Start", "log_likelihood", "register"]
+__all__ = [
+    "METHODS",
+    "Fit",
+    "Matched",
+    "Method",
+    "Problem",
+    "Report",
+    "Start",
+    "log_joint_at_mode",
+    "register",
+    "site_of",
+    "with_whole_copies",
+]
 
 
 class Problem(NamedTuple):
@@ -35,6 +47,13 @@ class Report(NamedTuple):
     message: str
 
 
+class Matched(NamedTuple):
+    """Tilted moments and the sites that match them."""
+
+    moments: Moments
+    sites: Sites
+
+
 class Start(NamedTuple):
     """Where to begin: the result of a fit nearby."""
 
@@ -51,6 +70,9 @@ class Fit:
     Attributes
     ----------
     problem : Problem
+        As it was given.
+    solved : Problem
+        As the method has put it to itself.
     method : Method
     posterior : DensePosterior
     log_evidence : float
@@ -60,6 +82,7 @@ class Fit:
     """
 
     problem: Problem
+    solved: Problem
     method: "Method"
     posterior: DensePosterior
     log_evidence: float
@@ -68,12 +91,17 @@ class Fit:
 
     def grad_K(self) -> Array:
         """Return M with d log evidence = Σ_ij M_ij dK_ij."""
-        return self.method.grad_K(self.problem, self.posterior)
+        return self.method.grad_K(self.solved, self.posterior)
 
     @cached_property
     def cavities(self) -> Marginals:
-        """Each example's latent value as predicted by all the others."""
-        return cavity(self.posterior.local, self.problem.copies)
+        """Each example's latent value as predicted by all the others.
+
+        One copy is left out of an example that counts several times, and all of one that counts
+        less than once.
+        """
+        xp = namespace(self.problem.copies)
+        return cavity(self.posterior.local, xp.clip(self.problem.copies, min=1.0))
 
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
@@ -103,9 +131,14 @@ class Method(ABC):
 
     def fit(self, problem: Problem, start: Start | None = None) -> Fit:
         """Find the approximate posterior and its evidence."""
-        posterior, report, next_start = self.solve(problem, start)
-        value = self.log_evidence(problem, posterior)
-        return Fit(problem, self, posterior, float(value), report, next_start)
+        solved = self.prepare(problem)
+        posterior, report, next_start = self.solve(solved, start)
+        value = self.log_evidence(solved, posterior)
+        return Fit(problem, solved, self, posterior, float(value), report, next_start)
+
+    def prepare(self, problem: Problem) -> Problem:
+        """Put the problem into the form that the method solves."""
+        return problem
 
     @abstractmethod
     def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
@@ -135,7 +168,35 @@ def register(cls: M) -> M:
     return cls
 
 
-def log_likelihood(problem: Problem, f: Array) -> Array:
-    """Return Σ w log p(y|f)."""
-    xp = namespace(f)
-    return xp.sum(problem.copies * problem.likelihood.log_prob(problem.y, f))
+def with_whole_copies(problem: Problem) -> Problem:
+    """Return the same problem with no example counted less than once.
+
+    A cavity leaves out one copy, which has to be there: an example of weight w < 1 is one copy of
+    the likelihood p(y|f)^w.
+    """
+    xp = namespace(problem.copies)
+    if xp.all(problem.copies >= 1.0):
+        return problem
+    likelihood, prior, y, copies = problem
+    weakened = likelihood.power(xp.clip(copies, max=1.0))
+    return Problem(weakened, prior, y, xp.clip(copies, min=1.0))
+
+
+def site_of(likelihood: Likelihood, y: Array, c: Marginals, copies: Array | float = 1.0) -> Matched:
+    """Return each cavity's tilted moments and the site that matches them.
+
+    A quadratic log likelihood is its own site, whatever the cavity; matching it would lose digits
+    where it is much sharper than the cavity.
+    """
+    moments = likelihood.tilted(y, c)
+    if "sites" not in likelihood.offers:
+        return Matched(moments, match(c, moments, copies))
+    d1, d2, _ = likelihood.derivatives(y, c.mean)
+    return Matched(moments, expand(c.mean, d1, d2, copies))
+
+
+def log_joint_at_mode(problem: Problem, posterior: DensePosterior) -> Array:
+    """Return Σ w log p(y|f) − ½ fᵀK⁻¹f at the posterior's mean f = K α."""
+    xp = namespace(posterior.alpha)
+    log_p = problem.likelihood.log_prob(problem.y, posterior.mean)
+    return xp.sum(problem.copies * log_p) - 0.5 * xp.sum(posterior.alpha * posterior.mean)

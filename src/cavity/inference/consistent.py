@@ -18,10 +18,10 @@ from cavity.sites import Local
 __all__ = ["solve_consistent"]
 
 _INNER_ITERATIONS = 100
-_MEMORY = 3
+_MEMORY = 5
 _WARM = 1e-3
 # The means need not be better known than the variances that they depend on.
-_INNER_SHARE = 0.01
+_INNER_SHARE = 1e-3
 
 
 class _Point:
@@ -32,18 +32,26 @@ class _Point:
     """
 
     def __init__(
-        self, log_variance: Array, posterior: DensePosterior, updated: Array, last_change: float
+        self, x: Array, posterior: DensePosterior, updated: Array, last: "_Point | None"
     ) -> None:
-        xp = namespace(updated)
-        self.posterior = posterior
-        self._target = xp.log(updated)
-        self.change = float(xp.max(xp.abs(self._target - log_variance)))
-        contraction = self.change / last_change if last_change > self.change else 1.0
-        self.residual = self.change * contraction
-        self.merit = -self.change
+        self.x, self.posterior = x, posterior
+        self._target = namespace(updated).log(updated)
+        change = _distance(self._target, x)
+        self.residual = change * (1.0 if last is None else self._contraction(last))
+        self.merit = -change
+
+    def _contraction(self, last: "_Point") -> float:
+        """How much closer to each other two points have come, doubled to be safe."""
+        moved = _distance(self.x, last.x)
+        return min(1.0, 2.0 * _distance(self._target, last.target()) / moved) if moved else 1.0
 
     def target(self) -> Array:
         return self._target
+
+
+def _distance(a: Array, b: Array) -> float:
+    xp = namespace(a)
+    return float(xp.max(xp.abs(a - b)))
 
 
 class _Climb:
@@ -60,7 +68,7 @@ class _Climb:
         self.problem, self.respond, self.read_off = problem, respond, read_off
         self.tol = tol
         self.steps = Steps(problem.prior)
-        self.last_change = 0.0
+        self.last: _Point | None = None
         if start is None:
             self.alpha = namespace(problem.y).zeros_like(problem.prior.diag)
             # Far from the variances sought it does not pay to solve for the means.
@@ -82,14 +90,14 @@ class _Climb:
         # The posterior's own α is one more Newton step, already paid for.
         self.alpha, self.steps.nearby = posterior.alpha, posterior
         updated = self.read_off(posterior.local, self.problem.copies)
-        point = _Point(log_variance, posterior, updated, self.last_change)
+        point = _Point(log_variance, posterior, updated, self.last)
         if self.inner_tol < float("inf"):
             # What the means still lack counts, too.
             point.residual = max(point.residual, means.residual)
         else:
             # Without its means a point is no measure for the next one.
             point.merit = -float("inf")
-        self.last_change = point.change
+        self.last = point
         self.inner_tol = max(_INNER_SHARE * min(self.tol, 1.0), _INNER_SHARE * point.residual)
         return point
 

@@ -1,10 +1,16 @@
 """The second-order correction of EP's evidence: the error bar that comes for free."""
 
 from cavity.arrays import Array, namespace
-from cavity.inference.base import Fit
+from cavity.inference.base import Fit, Method
+from cavity.inference.ep import EP
 from cavity.sites import cavity
 
-__all__ = ["second_order_correction"]
+__all__ = ["is_plain_ep", "second_order_correction"]
+
+
+def is_plain_ep(method: Method) -> bool:
+    """Whether the correction is one of this method's evidence."""
+    return isinstance(method, EP) and method.power == 1.0
 
 
 def second_order_correction(fit: Fit) -> float:
@@ -19,7 +25,7 @@ def second_order_correction(fit: Fit) -> float:
     fit : Fit
         A fit by EP (with power one).
     """
-    likelihood, _, y, copies = fit.problem
+    likelihood, _, y, copies = fit.solved
     local = fit.posterior.local
     c3, c4 = likelihood.cumulants(y, cavity(local, copies))
     ratio = _ratio(fit)

@@ -1,9 +1,8 @@
 """Ensemble mean field: the best factorised posterior, hence a bound on the evidence."""
 
-import math
 from typing import Any, ClassVar, NamedTuple
 
-from cavity.arrays import Array, add_outer, namespace
+from cavity.arrays import Array, add_outer, namespace, same_kind
 from cavity.inference.base import Method, Problem, Report, Start, register
 from cavity.inference.newton import Steps, cavity_moments, cavity_response, solve_means
 from cavity.priors import DensePosterior
@@ -79,18 +78,27 @@ def _factorised(problem: Problem) -> _Factorised:
     """
     likelihood, prior, _, copies = problem
     xp = namespace(copies)
-    noise, _ = likelihood.split_noise()
+    noise = copies * 0.0 + same_kind(likelihood.latent_noise, copies)
     repeated = copies != 1.0
-    if noise == 0.0 and xp.any(repeated):
+    _refuse_indistinguishable(xp.any(repeated & (noise == 0.0)), xp.any(copies < 1.0))
+    inverse, half_log_det = prior.inverse_plus(noise / copies)
+    excess = xp.where(repeated, copies - 1.0, 0.0)
+    safe_noise = xp.where(noise > 0.0, noise, 1.0)
+    precision = excess / (copies * safe_noise) + xp.linalg.diagonal(inverse) / copies**2
+    log_det_copies = xp.sum(excess * xp.log(safe_noise) + xp.log(copies))
+    return _Factorised(
+        inverse, half_log_det + 0.5 * log_det_copies, 1.0 / precision, 1.0 / precision - noise
+    )
+
+
+def _refuse_indistinguishable(without_noise: bool, below_one: bool) -> None:
+    if without_noise:
         raise ValueError(
             "Ensemble mean field cannot tell equal examples apart without noise of their own: "
             'with sample weights use likelihood="probit", or add a WhiteKernel and whole weights.'
         )
-    inverse, half_log_det = prior.inverse_plus(noise / copies)
-    excess = xp.where(repeated, copies - 1.0, 0.0)
-    safe_noise = noise if noise else 1.0
-    precision = excess / (copies * safe_noise) + xp.linalg.diagonal(inverse) / copies**2
-    log_det_copies = xp.sum(excess * math.log(safe_noise) + xp.log(copies))
-    return _Factorised(
-        inverse, half_log_det + 0.5 * log_det_copies, 1.0 / precision, 1.0 / precision - noise
-    )
+    if below_one:
+        raise ValueError(
+            "Ensemble mean field needs sample weights of at least one: scale them up, or use "
+            'inference="ep".'
+        )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from cavity.arrays import Array, namespace
-from cavity.inference.base import Method, Problem, Report, Start, register
+from cavity.inference.base import Method, Problem, Report, Start, register, with_whole_copies
 from cavity.inference.consistent import solve_consistent
 from cavity.inference.newton import cavity_response
 from cavity.inference.sweeps import RunningPosterior, revisit
@@ -37,7 +37,6 @@ class EP(Method):
 
     def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
         """Find the fixed point."""
-        problem = self._powered(problem)
         if self.schedule == "parallel":
             found = solve_consistent(
                 problem,
@@ -69,7 +68,9 @@ class EP(Method):
             Start(posterior.alpha, variance),
         )
 
-    def _powered(self, problem: Problem) -> Problem:
+    def prepare(self, problem: Problem) -> Problem:
+        """Turn power EP into EP with 1/η copies of p(y|f)^η."""
+        problem = with_whole_copies(problem)
         if self.power == 1.0:
             return problem
         likelihood, prior, y, copies = problem
@@ -77,7 +78,7 @@ class EP(Method):
 
     def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
         """Return log Z_EP; R&W (3.65) with the terms of each site gathered, none divided by v."""
-        likelihood, _, y, copies = self._powered(problem)
+        likelihood, _, y, copies = problem
         xp = namespace(posterior.alpha)
         c = cavity(posterior.local, copies)
         log_z = likelihood.tilted(y, c).log_z

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from cavity.arrays import Array, add_outer, namespace
-from cavity.inference.base import Method, Problem, Report, Start, log_likelihood, register
+from cavity.inference.base import Method, Problem, Report, Start, log_joint_at_mode, register
 from cavity.inference.newton import Response, Steps, solve_means
 from cavity.priors import DensePosterior
 from cavity.sites import Moments, Sites, expand
@@ -32,9 +32,7 @@ class Laplace(Method):
 
     def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
         """Return log p(y|f̂) − ½ α·f̂ − Σ log L_ii, R&W (3.32)."""
-        xp = namespace(posterior.alpha)
-        quadratic = xp.sum(posterior.alpha * posterior.mean)
-        return log_likelihood(problem, posterior.mean) - 0.5 * quadratic - posterior.half_log_det
+        return log_joint_at_mode(problem, posterior) - posterior.half_log_det
 
     def grad_K(self, problem: Problem, posterior: DensePosterior) -> Array:
         """Return ½(ααᵀ − R) + ½(v gᵀ + g vᵀ): the mode, too, moves with K (R&W (5.23))."""

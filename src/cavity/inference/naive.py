@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from cavity.arrays import Array, add_to_diagonal, namespace
-from cavity.inference.base import Method, Problem, Report, Start, register
+from cavity.inference.base import Method, Problem, Report, Start, register, with_whole_copies
 from cavity.inference.newton import Steps, cavity_moments, cavity_response, solve_means
 from cavity.priors import DensePosterior
 
@@ -21,6 +21,10 @@ class Naive(Method):
 
     name: ClassVar[str] = "naive"
     needs: ClassVar[str] = "tilted"
+
+    def prepare(self, problem: Problem) -> Problem:
+        """Count no example less than once."""
+        return with_whole_copies(problem)
 
     def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
         """Solve the mean field equations by Newton's method and conjugate gradients."""

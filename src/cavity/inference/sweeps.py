@@ -1,28 +1,34 @@
 """One example after the other: rank-one updates of the whole posterior.
 
-The same sweep serves the sequential method, which meets each example once, and EP's sequential
-schedule, which takes an example's old site out before it is seen again.
+They serve EP's sequential schedule, which takes an example's old site out before it is seen again,
+and the heuristic of showing old examples as if they were new.
 """
 
 import math
 from collections.abc import Iterable
 
-from cavity.arrays import Array, add_outer, copy, namespace, put
-from cavity.inference.base import Problem
-from cavity.likelihoods import Likelihood
-from cavity.sites import Local, Marginals, Sites, cavity, match
+from cavity.arrays import add_outer, copy, namespace, put
+from cavity.inference.base import Problem, site_of
+from cavity.priors import DensePosterior
+from cavity.sites import Local, Marginals, Sites, cavity
 
 __all__ = ["RunningPosterior", "revisit"]
+
+_SMALLEST_REST = 1e-12
 
 
 class RunningPosterior:
     """Mean and covariance of all training latent values, kept up to date site by site."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, posterior: DensePosterior | None = None) -> None:
         self.problem = problem
-        self.mean = copy(namespace(problem.y).zeros_like(problem.prior.diag))
-        self.covariance = copy(problem.prior.K)
-        self.sites = problem.prior.no_sites()
+        if posterior is None:
+            self.mean = namespace(problem.y).zeros_like(problem.prior.diag)
+            self.covariance = copy(problem.prior.K)
+            self.sites = problem.prior.no_sites()
+        else:
+            self.mean, self.covariance = posterior.mean, posterior.covariance()
+            self.sites = posterior.sites
 
     def marginal(self, i: int) -> Marginals:
         """Return the posterior marginal of one example, as arrays of length one."""
@@ -45,13 +51,6 @@ class RunningPosterior:
             put(self.sites.nu, index, self.sites.nu[i : i + 1] + change.nu),
         )
 
-    def present(self, i: int, likelihood: Likelihood) -> Array:
-        """Learn one example as new; return its log predictive probability (ADF)."""
-        q = self.marginal(i)
-        moments = likelihood.tilted(self.problem.y[i : i + 1], q)
-        self.add(i, match(q, moments))
-        return moments.log_z[0]
-
 
 def revisit(posterior: RunningPosterior, order: Iterable[int]) -> float:
     """Replace each example's site by the one that its cavity asks for; return the largest change.
@@ -63,9 +62,11 @@ def revisit(posterior: RunningPosterior, order: Iterable[int]) -> float:
     for i in order:
         q, w = posterior.marginal(i), copies[i : i + 1]
         old = Sites(posterior.sites.tau[i : i + 1], posterior.sites.nu[i : i + 1])
-        local = Local(q, old, old.nu - old.tau * q.mean, 1.0 - old.tau * q.variance)
-        c = cavity(local, w)
-        new = match(c, likelihood.tilted(y[i : i + 1], c), w)
+        # Rounding may take a marginal below the variance that its own site allows.
+        rest = namespace(y).clip(1.0 - old.tau * q.variance, min=_SMALLEST_REST)
+        c = cavity(Local(q, old, old.nu - old.tau * q.mean, rest), w)
+        own = likelihood.subset(slice(i, i + 1))
+        new = site_of(own, y[i : i + 1], c, w).sites
         change = Sites(new.tau - old.tau, new.nu - old.nu)
         posterior.add(i, change)
         largest = max(largest, _size(change, q))

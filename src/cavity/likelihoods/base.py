@@ -12,7 +12,7 @@ from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods import numerical
 from cavity.sites import Marginals, Moments
 
-__all__ = ["REGISTRY", "Likelihood", "Powered", "draw_labels", "require_positive"]
+__all__ = ["REGISTRY", "Likelihood", "Powered", "draw_labels", "require_positive", "take"]
 
 REGISTRY: dict[str, type[Likelihood]] = {}
 """Likelihoods by name; a subclass declared with ``name=...`` enters itself."""
@@ -33,7 +33,11 @@ class Likelihood(ABC):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What can be asked for: among "tilted", "derivatives" and "expected"."""
+        """What can be asked for: among "tilted", "derivatives", "expected" and "sites".
+
+        "sites" means that log p is quadratic in f, so that its sites do not depend on where they
+        are taken.
+        """
         return frozenset({"tilted", "derivatives", "expected"})
 
     @abstractmethod
@@ -85,13 +89,23 @@ class Likelihood(ABC):
         """Return the third and fourth cumulants of each tilted distribution ∝ p(y|f) N(f; m, v)."""
         return numerical.cumulants(self, y, c)
 
-    def power(self, eta: float) -> Likelihood:
+    def power(self, eta: Array | float) -> Likelihood:
         """Return the likelihood p(y|f)^eta, which is not normalised in y."""
         return Powered(self, eta)
 
-    def split_noise(self) -> tuple[Array | float, Likelihood]:
-        """Return the variance of the Gaussian noise on f hidden in p(y|f), and the rest of it."""
-        return 0.0, self
+    def subset(self, rows: slice) -> Likelihood:
+        """Return the likelihood of some of the examples, where they differ in parameters."""
+        return self
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether p(−1|−f) = p(+1|f), so that the sign of f's mean decides between two classes."""
+        return False
+
+    @property
+    def latent_noise(self) -> Array | float:
+        """Variance of Gaussian noise on f that p(y|f) has folded in."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -102,12 +116,12 @@ class Powered(Likelihood):
     ----------
     base : Likelihood
         The likelihood p(y|f).
-    eta : float
-        The power, positive.
+    eta : float or array
+        The power, positive; one for all examples or one for each.
     """
 
     base: Likelihood
-    eta: float
+    eta: Array | float
 
     def __post_init__(self) -> None:
         require_positive("eta", self.eta)
@@ -130,9 +144,13 @@ class Powered(Likelihood):
         """Return the moments of eta log p(y|f)."""
         return Moments(*(self.eta * moment for moment in self.base.expected(y, q)))
 
-    def power(self, eta: float) -> Likelihood:
+    def power(self, eta: Array | float) -> Likelihood:
         """Return the likelihood itself to the product of the powers."""
         return self.base.power(self.eta * eta)
+
+    def subset(self, rows: slice) -> Likelihood:
+        """Return the powered likelihood of some of the examples."""
+        return Powered(self.base.subset(rows), take(self.eta, rows))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         """Refuse: a power of a density is not normalised."""
@@ -145,6 +163,11 @@ def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:
     """Return labels ±1, each +1 with probability exp(log_p)."""
     p = to_numpy(namespace(log_p).exp(log_p))
     return same_kind(np.where(rng.random(p.shape) < p, 1.0, -1.0), log_p)
+
+
+def take(parameter: Any, rows: slice) -> Any:
+    """Return the entries of a parameter that may be one for all examples or one for each."""
+    return parameter[rows] if getattr(parameter, "ndim", 0) else parameter
 
 
 def require_positive(name: str, value: Any) -> None:

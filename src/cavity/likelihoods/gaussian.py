@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
-from cavity.likelihoods.base import Likelihood, require_positive
+from cavity.likelihoods.base import Likelihood, require_positive, take
 from cavity.sites import Marginals, Moments
 
 __all__ = ["Gaussian"]
@@ -29,6 +29,11 @@ class Gaussian(Likelihood, name="gaussian"):
 
     def __post_init__(self) -> None:
         require_positive("noise_variance", self.noise_variance)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What can be asked for; the sites of a Gaussian are known beforehand."""
+        return frozenset({"tilted", "derivatives", "expected", "sites"})
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log N(y; f, σ²)."""
@@ -58,12 +63,21 @@ class Gaussian(Likelihood, name="gaussian"):
         zero = 0.0 * c.variance
         return zero, zero
 
-    def power(self, eta: float) -> Likelihood:
+    def power(self, eta: Array | float) -> Likelihood:
         """Return a Gaussian of noise σ²/eta and the scale that makes it the power."""
         require_positive("eta", eta)
-        noise = to_numpy(self.noise_variance)
-        scale = 0.5 * (1.0 - eta) * np.log(2.0 * math.pi * noise) - 0.5 * math.log(eta)
-        return Gaussian(self.noise_variance / eta, eta * to_numpy(self.log_scale) + scale)
+        eta, noise = to_numpy(eta), to_numpy(self.noise_variance)
+        scale = 0.5 * (1.0 - eta) * np.log(2.0 * math.pi * noise) - 0.5 * np.log(eta)
+        return Gaussian(noise / eta, eta * to_numpy(self.log_scale) + scale)
+
+    def subset(self, rows: slice) -> Likelihood:
+        """Return the likelihood of some of the examples."""
+        return Gaussian(take(self.noise_variance, rows), take(self.log_scale, rows))
+
+    @property
+    def latent_noise(self) -> Array | float:
+        """The noise variance."""
+        return self.noise_variance
 
     def _moments(self, y: Array, m: Array, v: Array | float) -> Moments:
         """Return log N(y; m, σ² + v) and its derivatives in m."""

@@ -147,6 +147,11 @@ def _tilted_above(avg: _Averages) -> tuple[Array, Array, Array]:
 class Logit(Likelihood, name="logit"):
     """p(y|f) = σ(y f) = 1/(1 + e^{−y f}) for labels ±1."""
 
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log σ(y f)."""
         xp = namespace(f)

@@ -33,6 +33,11 @@ class Probit(Likelihood, name="probit"):
     def _noisy(self, c: Marginals) -> Marginals:
         return Marginals(c.mean, c.variance + self.noise_variance)
 
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log Φ(y f/s)."""
         return log_ndtr(standardise(y * f, math.sqrt(self.noise_variance)))
@@ -67,6 +72,7 @@ class Probit(Likelihood, name="probit"):
         share = c.variance / (c.variance + self.noise_variance)
         return c3 * share**3, c4 * share**4
 
-    def split_noise(self) -> tuple[Array | float, Likelihood]:
-        """Return the noise variance and the step likelihood."""
-        return self.noise_variance, Step()
+    @property
+    def latent_noise(self) -> Array | float:
+        """The noise variance: a probit is a step on f plus noise."""
+        return self.noise_variance

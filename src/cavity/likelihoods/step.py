@@ -26,6 +26,11 @@ class Step(Likelihood, name="step"):
         """Tilted moments only."""
         return frozenset({"tilted"})
 
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return 0, or −∞ on the wrong side, or log ½ between them."""
         xp = namespace(f)
@@ -57,7 +62,7 @@ class Step(Likelihood, name="step"):
         _, _, d3, d4 = log_ndtr_derivatives(standardise(y * c.mean, sd))
         return y * d3 * sd**3, d4 * sd**4
 
-    def power(self, eta: float) -> Likelihood:
+    def power(self, eta: Array | float) -> Likelihood:
         """Return the step itself: zero and one are their own powers."""
         return self
 

@@ -157,7 +157,7 @@ def _check_copies(method: Method, once: Problem, counts: np.ndarray[Any, Any]) -
     try:
         few = method.fit(weighted)
     except ValueError:
-        if once.likelihood.split_noise()[0] != 0.0:
+        if once.likelihood.latent_noise != 0.0:
             raise
         return  # without noise of their own, equal examples may be refused
     many = method.fit(_repeated(once, rows))

@@ -1,0 +1,7 @@
+"""What several test files share."""
+
+from cavity.inference import METHODS
+from cavity.likelihoods import Probit
+
+CLASSIFYING = [name for name, cls in METHODS.items() if cls.needs in Probit().offers]
+"""The inference methods that a classifier may use."""
