@@ -226,9 +226,9 @@ def test_solve():
     K, s, v = covariance(), sites(), np.arange(N, dtype=float)
     post = DensePrior(K).condition(s)
     truth = np.linalg.solve(np.eye(N) + np.sqrt(s.tau)[:, None] * K * np.sqrt(s.tau), v)
-    np.testing.assert_allclose(post.solve(v), truth, rtol=1e-11)
+    np.testing.assert_allclose(post.factor.solve(v), truth, rtol=1e-11)
     _ = post.local
-    np.testing.assert_allclose(post.solve(v), truth, rtol=1e-11)
+    np.testing.assert_allclose(post.factor.solve(v), truth, rtol=1e-11)
 
 
 def test_inverse_of_a_singular_matrix_is_refused():
@@ -257,3 +257,36 @@ def test_other_array_libraries(library):
     for got, truth in pairs:
         scale = np.max(np.abs(truth))
         np.testing.assert_allclose(to_numpy(got), truth, rtol=1e-9, atol=1e-11 * scale)
+
+
+def test_factors_pass_their_memory_on():
+    """A factor that is no longer needed lends its memory to the next, and harms no answer."""
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(30, 30))
+    prior = DensePrior(A @ A.T)
+    sites = [Sites(rng.uniform(0.1, 3.0, 30), rng.normal(size=30)) for _ in range(3)]
+    first = prior.condition(sites[0])
+    known = [np.copy(part) for part in first.local.q]
+    memory = first.factor.inverse.ctypes.data
+    kept = first.local
+    del first
+    second = prior.condition(sites[1])
+    assert second.factor.inverse.ctypes.data == memory
+    third = prior.condition(sites[2])
+    assert third.factor.inverse.ctypes.data != memory
+    for found, part in zip(kept.q, known, strict=True):
+        np.testing.assert_array_equal(found, part)
+    expected = np.linalg.inv(np.linalg.inv(prior.K) + np.diag(sites[1].tau))
+    # The matrix has a condition number of some thousands.
+    np.testing.assert_allclose(second.covariance(), expected, atol=1e-9)
+
+
+def test_a_forgotten_factor_comes_back():
+    """Answers after the factor was given up equal those before."""
+    rng = np.random.default_rng(6)
+    A = rng.normal(size=(10, 10))
+    posterior = DensePrior(A @ A.T).condition(Sites(rng.uniform(0.1, 3.0, 10), rng.normal(size=10)))
+    before = posterior.precision_weight(), posterior.half_log_det
+    posterior.forget_factor()
+    np.testing.assert_allclose(posterior.precision_weight(), before[0], rtol=1e-12)
+    assert posterior.half_log_det == before[1]

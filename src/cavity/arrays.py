@@ -16,6 +16,8 @@ from array_api_compat import is_numpy_array, is_torch_array
 from scipy import special
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
+from cavity.blocked import gram_lower_blocked, invert_lower_blocked
+
 __all__ = [
     "Array",
     "Namespace",
@@ -27,6 +29,7 @@ __all__ = [
     "congruence_plus_identity",
     "copy",
     "erfcx",
+    "inner_product",
     "invert_lower",
     "log_ndtr",
     "lower_gram",
@@ -109,11 +112,13 @@ def invert_lower(L: Array) -> Array:
         F, lower = _fortran(L)
         inverse, _ = _lapack("trtri", L.dtype.char)(F, lower=lower, overwrite_c=True)
         return inverse if lower else inverse.T
-    xp = namespace(L)
-    identity = same_kind(xp.eye(L.shape[0]), L)
     if is_torch_array(L):
-        return xp.linalg.solve_triangular(L, identity, upper=False)
-    return xp.linalg.solve(L, identity)
+        return invert_lower_blocked(L, lambda A: solve_lower(A, _identity(A)))
+    return namespace(L).linalg.solve(L, _identity(L))
+
+
+def _identity(A: Array) -> Array:
+    return same_kind(namespace(A).eye(A.shape[0]), A)
 
 
 def lower_gram(L: Array) -> Array:
@@ -121,17 +126,19 @@ def lower_gram(L: Array) -> Array:
     if is_numpy_array(L):
         F, lower = _fortran(L)
         G, _ = _lapack("lauum", L.dtype.char)(F, lower=lower, overwrite_c=True)
-        G = G if lower else G.T
-        return _mirror_lower(G)
+        return _mirror_lower(G if lower else G.T)
+    if is_torch_array(L):
+        return _mirror_lower(gram_lower_blocked(L))
     return L.T @ L
 
 
 def _mirror_lower(A: Array, block: int = 256) -> Array:
     """Copy the lower triangle onto the upper one in place, a block of rows at a time."""
+    xp = namespace(A)
     for i, j in _row_blocks(A.shape[0], block):
         A[i:j, j:] = A[j:, i:j].T
         inner = A[i:j, i:j]
-        inner[...] = np.tril(inner) + np.tril(inner, -1).T
+        inner[...] = xp.tril(inner) + xp.tril(inner, k=-1).T
     return A
 
 
@@ -160,20 +167,20 @@ def add_to_diagonal(A: Array, d: Array | float) -> Array:
     if is_torch_array(A):
         A.diagonal().add_(d)
         return A
-    xp = namespace(A)
-    return A + same_kind(xp.eye(A.shape[0]), A) * d
+    return A + _identity(A) * d
 
 
-def congruence_plus_identity(K: Array, s: Array) -> Array:
-    """Return a new matrix I + diag(s) K diag(s) of a symmetric K, to be factored.
+def congruence_plus_identity(K: Array, s: Array, out: Array | None = None) -> Array:
+    """Return I + diag(s) K diag(s) of a symmetric K, to be factored.
 
     On NumPy only the lower triangle is filled in, a block of rows at a time: one trip to memory.
+    The memory of an old matrix may be given for the new one.
     """
     if not is_numpy_array(K):
         B = K * s[:, None]
         B *= s[None, :]
         return add_to_diagonal(B, 1.0)
-    B = np.empty(K.shape, K.dtype)
+    B = np.empty(K.shape, K.dtype) if out is None else out
     for i, j in _row_blocks(K.shape[0]):
         block = np.multiply(K[i:j, :j], s[i:j, None], out=B[i:j, :j])
         block *= s[:j]
@@ -202,16 +209,33 @@ def lower_product(L: Array, V: Array, *, transpose: bool = False) -> Array:
     return get_blas_funcs("trmm", dtype=L.dtype)(1.0, F, V, lower=lower, trans_a=trans)
 
 
+def inner_product(A: Array, B: Array) -> float:
+    """Return Σ_ij A_ij B_ij of two symmetric matrices, without a third one."""
+    return float(_flat(A) @ _flat(B))
+
+
+def _flat(A: Array) -> Array:
+    """Return the entries of a symmetric matrix as a vector: a view, whatever their order."""
+    if is_numpy_array(A):
+        return A.ravel(order="K")
+    if is_torch_array(A) and not A.is_contiguous():
+        A = A.T
+    return namespace(A).reshape(A, (-1,))
+
+
 def column_square_sums(A: Array) -> Array:
     """Return the squared norm of each column."""
     if is_numpy_array(A):
         return np.einsum("ij,ij->j", A, A)
-    return namespace(A).sum(A * A, axis=0)
+    return namespace(A).linalg.vector_norm(A, axis=0) ** 2
 
 
-def copy(A: Array) -> Array:
-    """Return a copy that may be consumed."""
-    return namespace(A).asarray(A, copy=True)
+def copy(A: Array, out: Array | None = None) -> Array:
+    """Return a copy that may be consumed, in the memory of an old matrix if one is given."""
+    if out is None:
+        return namespace(A).asarray(A, copy=True)
+    out[...] = A
+    return out
 
 
 def put(x: Array, index: Array, values: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cavity.arrays import Array, namespace
 from cavity.likelihoods import Likelihood
-from cavity.priors import DensePosterior, DensePrior
+from cavity.priors import DensePosterior, DensePrior, Factor
 from cavity.sites import Marginals, Moments, Sites, cavity, expand, match
 
 __all__ = [
@@ -59,8 +59,8 @@ class Start(NamedTuple):
 
     alpha: Array
     variance: Array
-    nearby: DensePosterior | None = None
-    """A posterior whose factor helps to solve for the means."""
+    nearby: Factor | None = None
+    """A factor that helps to solve for the means."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ class _Climb:
         )
         posterior = self.problem.prior.condition(means.state.sites)
         # The posterior's own α is one more Newton step, already paid for.
-        self.alpha, self.steps.nearby = posterior.alpha, posterior
+        self.alpha = posterior.alpha
+        self.steps.lean_on(posterior)
         updated = self.read_off(posterior.local, self.problem.copies)
         point = _Point(log_variance, posterior, updated, self.last)
         if self.inner_tol < float("inf"):
@@ -131,4 +132,4 @@ def solve_consistent(
     report = Report(solution.converged, solution.n_iter, solution.residual, str(solution))
     posterior = solution.state.posterior
     variance = xp.exp(solution.state.target())
-    return posterior, report, Start(posterior.alpha, variance, posterior)
+    return posterior, report, Start(posterior.alpha, variance, posterior.factor)

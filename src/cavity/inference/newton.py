@@ -13,7 +13,7 @@ from cavity.arrays import Array, namespace
 from cavity.fixed_point import Solution, solve
 from cavity.inference.base import Problem, site_of
 from cavity.krylov import conjugate_gradients
-from cavity.priors import DensePosterior, DensePrior
+from cavity.priors import DensePosterior, DensePrior, Factor
 from cavity.sites import Marginals, Moments, Sites, expand
 
 __all__ = [
@@ -45,7 +45,7 @@ _FORGIVEN = 1e-5
 # Newton's method forgives an inexact step; backtracking guards what is left.
 _CG_RTOL = 1e-4
 # Beyond so many products a factorisation is the cheaper step.
-_CG_PATIENCE = 30
+_CG_PATIENCE = 20
 _CG_LIMIT = 1000
 
 
@@ -138,7 +138,12 @@ class Steps:
     def __init__(self, prior: DensePrior, *, may_factor: bool = True) -> None:
         self.prior = prior
         self.may_factor = may_factor
-        self.nearby: DensePosterior | None = None
+        self.nearby: Factor | None = None
+        self._holder: DensePosterior | None = None
+
+    def lean_on(self, posterior: DensePosterior) -> None:
+        """Let a posterior's factor help with the next steps."""
+        self._holder, self.nearby = posterior, posterior.factor
 
     def __call__(self, state: MeansState) -> Array:
         """Return the α that a Newton step leads to.
@@ -161,8 +166,16 @@ class Steps:
         )
         if converged or not self.may_factor:
             return state.alpha + missing - s * z
-        self.nearby = self.prior.condition(state.sites)
-        return self.nearby.alpha
+        return self._factor(state)
+
+    def _factor(self, state: MeansState) -> Array:
+        """Take the step by a new factor, in the place of the one that did not help."""
+        if self._holder is not None:
+            self._holder.forget_factor()
+        self._holder = self.nearby = None
+        posterior = self.prior.condition(state.sites)
+        self.nearby = posterior.factor
+        return posterior.alpha
 
 
 def solve_means(

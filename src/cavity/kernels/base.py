@@ -117,6 +117,11 @@ class Rule:
         return K
 
     @property
+    def reads_K(self) -> bool:
+        """Whether ``vjp`` computes from the K it is given, and in proportion to it."""
+        return False
+
+    @property
     def uniform(self) -> float | None:
         """The value of K where it is one and the same for all pairs, else None."""
         return None

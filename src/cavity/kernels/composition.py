@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Exponentiation, Product, Sum
 
-from cavity.arrays import Array, add_to_diagonal, namespace
+from cavity.arrays import Array, add_to_diagonal, inner_product, namespace
 from cavity.kernels.base import Rule, register, rule
-from cavity.kernels.distances import weighted_sum
 
 __all__ = ["ExponentiationRule", "ProductRule", "SumRule"]
 
@@ -89,9 +88,10 @@ def _scaled_vjp(
 ) -> tuple[Array, Array]:
     """Return the gradients for c and for K of c K: no weight matrix has to be formed."""
     c = constant.uniform or 0.0
-    K_other = other.matrix(X) if K is None else K / c
-    own = np.full(len(constant.theta), c * weighted_sum(G, K_other))
-    return own, c * other.vjp(X, G, K_other)
+    if K is None:
+        K = c * other.matrix(X)
+    own = np.full(len(constant.theta), inner_product(G, K))
+    return own, other.vjp(X, G, K) if other.reads_K else c * other.vjp(X, G)
 
 
 @register(Exponentiation)

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import is_numpy_array
 from scipy.spatial.distance import cdist, pdist, squareform
 
-from cavity.arrays import Array, add_to_diagonal, namespace, same_kind, to_numpy
+from cavity.arrays import Array, add_to_diagonal, inner_product, namespace, same_kind, to_numpy
 
 __all__ = [
     "centre",
@@ -22,7 +22,6 @@ __all__ = [
     "scale",
     "square",
     "weigh",
-    "weighted_sum",
     "without_diagonal",
 ]
 
@@ -91,15 +90,7 @@ def weigh(G: Array, values: Array) -> float:
     """Return Σ_ij G_ij h_ij for a function h of the distances that vanishes on the diagonal."""
     if values.ndim == 1:
         return 2.0 * float(np.dot(squareform(G, checks=False), values))
-    return weighted_sum(G, values)
-
-
-def weighted_sum(G: Array, A: Array) -> float:
-    """Return Σ_ij G_ij A_ij of two whole symmetric matrices."""
-    if is_numpy_array(A):
-        # Both are symmetric: the order in which memory is walked need not be the same.
-        return float(np.dot(G.ravel(order="K"), A.ravel(order="K")))
-    return float(namespace(A).sum(G * A))
+    return inner_product(G, values)
 
 
 def contract(U: Array, W: Array, reference: float) -> Array:
@@ -124,7 +115,7 @@ def contract(U: Array, W: Array, reference: float) -> Array:
 
 def norm(A: Array) -> float:
     """Return the Frobenius norm; inf where it overflows."""
-    return sqrt(weighted_sum(A, A))
+    return sqrt(inner_product(A, A))
 
 
 def exp(A: Array) -> Array:

@@ -145,6 +145,11 @@ class RadialRule(Rule):
         """Tell that there is no noise."""
         return False
 
+    @property
+    def reads_K(self) -> bool:
+        """Whether the kernel is its own derivative's factor."""
+        return _profile(self.kernel) is _GAUSSIAN
+
     def _weights(self, X: Array, G: Array, K: Array | None) -> Array:
         """Return G ∘ w(r) with a zero diagonal."""
         profile = _profile(self.kernel)

@@ -1,5 +1,6 @@
 """What the covariance of the latent values is made of, and the posteriors that go with it."""
 
 from cavity.priors.dense import DensePosterior, DensePrior
+from cavity.priors.factor import Factor
 
-__all__ = ["DensePosterior", "DensePrior"]
+__all__ = ["DensePosterior", "DensePrior", "Factor"]

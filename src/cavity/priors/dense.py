@@ -12,16 +12,14 @@ from cavity.arrays import (
     add_to_diagonal,
     cholesky,
     column_square_sums,
-    congruence_plus_identity,
     copy,
     invert_lower,
     lower_gram,
-    lower_product,
     namespace,
     put,
-    solve_lower,
     symmetric_product,
 )
+from cavity.priors.factor import Factor, Scratch, half_log_det
 from cavity.sites import Local, Marginals, Sites
 
 __all__ = ["DensePosterior", "DensePrior"]
@@ -37,10 +35,13 @@ class DensePrior:
     ----------
     K : array of shape (n, n)
         Symmetric, positive semidefinite. It is never modified.
+    scratch : Scratch, optional
+        Memory to use, left over from a prior of the same size.
     """
 
-    def __init__(self, K: Array) -> None:
+    def __init__(self, K: Array, scratch: Scratch | None = None) -> None:
         self.K = K
+        self.scratch = Scratch() if scratch is None else scratch
         self._inverse: tuple[Array, tuple[Array, Array]] | None = None
 
     @cached_property
@@ -83,8 +84,8 @@ class DensePrior:
         xp = namespace(self.K)
         if self._inverse is None or not xp.all(self._inverse[0] == noise):
             L = cholesky(add_to_diagonal(copy(self.K), noise))
-            half_log_det = _half_log_det(L)
-            self._inverse = noise, (lower_gram(invert_lower(L)), half_log_det)
+            log_det = half_log_det(L)
+            self._inverse = noise, (lower_gram(invert_lower(L)), log_det)
         return self._inverse[1]
 
 
@@ -106,21 +107,24 @@ class DensePosterior:
         self.prior = prior
         self.sites = sites
         self._s = namespace(sites.tau).sqrt(sites.tau)
-        self._inverted = False
         self._alpha_given = alpha is not None
         if alpha is not None:
             self.alpha = alpha
 
     @cached_property
-    def _L(self) -> Array:
-        """chol(B); turned into its inverse, in place, by `_L_inverse`."""
-        return cholesky(congruence_plus_identity(self.prior.K, self._s))
+    def factor(self) -> Factor:
+        """chol(B)."""
+        return Factor(self.prior.K, self._s, self.prior.scratch)
+
+    def forget_factor(self) -> None:
+        """Give the factor's memory back; it is made anew if it is needed again."""
+        self.half_log_det  # noqa: B018  (kept, as everything else that came from it)
+        self.__dict__.pop("factor", None)
 
     @cached_property
     def half_log_det(self) -> Array:
         """Σ log L_ii = ½ log det(I + K T)."""
-        sign = -1.0 if self._inverted else 1.0
-        return sign * _half_log_det(self._L)
+        return self.factor.half_log_det
 
     @cached_property
     def alpha(self) -> Array:
@@ -134,7 +138,7 @@ class DensePosterior:
         weak_nu = xp.where(strong, 0.0, nu)
         strong_nu = xp.where(strong, nu / xp.where(strong, self._s, 1.0), 0.0)
         rhs = strong_nu - self._s * self.prior.product(weak_nu)
-        return weak_nu + self._s * self.solve(rhs)
+        return weak_nu + self._s * self.factor.solve(rhs)
 
     @cached_property
     def mean(self) -> Array:
@@ -151,28 +155,10 @@ class DensePosterior:
         """Whether a site weighs more than the prior."""
         return self.sites.tau * self.prior.diag > 1.0
 
-    @property
-    def _L_inverse(self) -> Array:
-        """L⁻¹, in the memory that held L."""
-        if not self._inverted:
-            self._L = invert_lower(self._L)
-            self._inverted = True
-        return self._L
-
-    def _half_solve(self, V: Array, *, transpose: bool = False) -> Array:
-        """Return L⁻¹ V, or L⁻ᵀ V."""
-        if self._inverted:
-            return lower_product(self._L, V, transpose=transpose)
-        return solve_lower(self._L, V, transpose=transpose)
-
-    def solve(self, v: Array) -> Array:
-        """Return B⁻¹ v."""
-        return self._half_solve(self._half_solve(v), transpose=True)
-
     @cached_property
     def local(self) -> Local:
         """Marginals with all that is needed to take a site out of them."""
-        rest = column_square_sums(self._L_inverse)  # [B⁻¹]_ii = 1 − τ Σ_ii
+        rest = column_square_sums(self.factor.inverse)  # [B⁻¹]_ii = 1 − τ Σ_ii
         return Local(Marginals(self.mean, self._variance(rest)), self.sites, self.alpha, rest)
 
     def _variance(self, rest: Array) -> Array:
@@ -192,7 +178,7 @@ class DensePosterior:
 
     def _explained(self, V: Array) -> Array:
         """Return ‖L⁻¹ S v‖² for each column v: the prior variance that the sites explain."""
-        return column_square_sums(self._half_solve(self._s[:, None] * V))
+        return column_square_sums(self.factor.half_solve(self._s[:, None] * V))
 
     def predict(self, K_star: Array, prior_variance: Array) -> Marginals:
         """Posterior mean and variance at new inputs.
@@ -211,7 +197,7 @@ class DensePosterior:
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
         """Posterior covariance among new inputs."""
-        half = self._half_solve(self._s[:, None] * K_star.T)
+        half = self.factor.half_solve(self._s[:, None] * K_star.T)
         return K_star_star - half.T @ half
 
     def covariance(self) -> Array:
@@ -220,7 +206,7 @@ class DensePosterior:
 
     def precision_weight(self) -> Array:
         """Return R = S B⁻¹ S = (K + diag(1/τ))⁻¹, a new matrix."""
-        R = lower_gram(copy(self._L_inverse))
+        R = self.factor.B_inverse()
         R *= self._s[:, None]
         R *= self._s[None, :]
         return R
@@ -230,8 +216,3 @@ class DensePosterior:
         M = self.precision_weight()
         M *= -0.5
         return add_outer(M, 0.5, self.alpha)
-
-
-def _half_log_det(L: Array) -> Array:
-    xp = namespace(L)
-    return xp.sum(xp.log(xp.linalg.diagonal(L)))
