@@ -6,7 +6,12 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST_ARGS ?=
 
-.PHONY: help venv test slow lint format report clean
+BENCH_VENV ?= .venv-bench
+# All contestants get the same number of threads.
+BENCH_THREADS ?= 2
+ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
+
+.PHONY: help venv test slow lint format report bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -41,6 +46,15 @@ format: $(VENV)/.dev  ## let ruff rewrite the sources
 report: $(VENV)/.core  ## fit the Pima data end to end and say how good the model is
 	$(BIN)/python -m cavity report pima
 
-clean:  ## remove the virtual environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+$(BENCH_VENV)/.peers: pyproject.toml benchmarks/install.py
+	test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BENCH_VENV)/bin/python benchmarks/install.py
+	touch $@
+
+bench: $(BENCH_VENV)/.peers  ## measure this library beside its peers (QUICK=1: two minutes)
+	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks $(if $(QUICK),--quick)
+
+clean:  ## remove the virtual environments and all caches
+	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

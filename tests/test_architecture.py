@@ -22,7 +22,7 @@ SHUT = {
     "inference": {"cavity.kernels", "cavity.estimators", *CONCRETE},
     "curves": {"cavity.estimators"},
 }
-FOUNDATIONS = {"arrays", "sites", "fixed_point", "krylov"}
+FOUNDATIONS = {"blocked", "arrays", "sites", "fixed_point", "krylov"}
 
 
 def room(path):

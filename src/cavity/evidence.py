@@ -1,20 +1,19 @@
-"""The evidence of a kernel's hyperparameters, its gradient, and the search for its maximum."""
+"""The evidence of a kernel's hyperparameters and its gradient."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from scipy import optimize
 
 from cavity.arrays import Array, NotPositiveDefiniteError, namespace
 from cavity.inference import Fit, Method, Problem, Start
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
+from cavity.tuning import Optimum, maximise
 
 __all__ = ["Evidence", "KernelRule", "Optimum", "maximise"]
 
-_TUNING_TOL = 1e-5
 _DIFFERENCE = 1e-4
 """Step of the central differences in log hyperparameters, for methods without a gradient."""
 
@@ -75,7 +74,9 @@ class Evidence:
 
     def fits(self, theta: Array, starts: Sequence[Start] | None = None) -> list[Fit]:
         """Infer every target at these hyperparameters."""
-        prior = DensePrior(_finite(self.rule.with_theta(theta).matrix(self.X)))
+        nearby = starts[0].nearby if starts else None
+        K = _finite(self.rule.with_theta(theta).matrix(self.X))
+        prior = DensePrior(K, None if nearby is None else nearby.scratch)
         problems = [Problem(self.likelihood, prior, y, self.copies) for y in self.targets]
         begin = starts if starts is not None else [None] * len(problems)
         return [self.method.fit(p, s) for p, s in zip(problems, begin, strict=True)]
@@ -94,8 +95,13 @@ class Evidence:
         if not self.method.has_gradient:
             return self._differences(theta)
         rule = self.rule.with_theta(theta)
-        K = fits[0].problem.prior.K
-        return np.sum([rule.vjp(self.X, fit.grad_K(), K) for fit in fits], axis=0)
+        return np.sum([self._slope(rule, fit) for fit in fits], axis=0)
+
+    def _slope(self, rule: KernelRule, fit: Fit) -> Array:
+        prior, M = fit.problem.prior, fit.grad_K()
+        slope = rule.vjp(self.X, M, prior.K)
+        prior.scratch.give(M)
+        return slope
 
     def _differences(self, theta: Array) -> Array:
         steps = _DIFFERENCE * np.eye(len(theta))
@@ -112,112 +118,3 @@ def _finite(K: Array) -> Array:
 
 def _total(fits: Sequence[Fit]) -> float:
     return sum(fit.log_evidence for fit in fits)
-
-
-class _Descent:
-    """The negative log evidence along one optimiser's path, each fit starting from the last.
-
-    A kernel matrix that is not positive definite is reported as a point far worse than any seen,
-    so that a line search backs off instead of ending.
-    """
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
-        self.starts: Sequence[Start] | None = None
-        self.worst = 0.0
-        self.failure: NotPositiveDefiniteError | None = None
-        self.succeeded = False
-
-    def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
-        theta = np.asarray(theta, dtype=float)
-        try:
-            fits = self.evidence.fits(theta, self.starts)
-        except NotPositiveDefiniteError as error:
-            self.failure = error
-            return self._far_worse(theta, eval_gradient)
-        value = -_total(fits)
-        self.starts = [fit.start for fit in fits]
-        self.worst, self.succeeded = max(self.worst, value), True
-        if not eval_gradient:
-            return value
-        return value, -self.evidence.gradient(theta, fits)
-
-    def _far_worse(self, theta: Array, eval_gradient: bool) -> Any:
-        value = 10.0 * (1.0 + abs(self.worst))
-        return (value, np.zeros_like(theta)) if eval_gradient else value
-
-
-@dataclass(frozen=True)
-class Optimum:
-    """The best hyperparameters found, and the log evidence there."""
-
-    theta: Array
-    value: float
-
-
-Optimizer = Callable[..., tuple[Array, float]]
-"""scikit-learn's signature: optimizer(objective, initial_theta, bounds) → (theta, minimum)."""
-
-
-def maximise(
-    evidence: Evidence,
-    theta: Array,
-    bounds: Array,
-    *,
-    optimizer: Optimizer | None = None,
-    n_restarts: int = 0,
-    rng: np.random.RandomState | np.random.Generator | None = None,
-) -> Optimum:
-    """Climb the evidence from the given hyperparameters, and from random ones.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    theta : array of shape (p,)
-        First start.
-    bounds : array of shape (p, 2)
-        Log bounds; restarts are drawn uniformly inside them.
-    optimizer : callable, optional
-        With scikit-learn's signature; L-BFGS-B if not given.
-    n_restarts : int
-    rng : numpy random generator, needed for restarts
-    """
-    begin = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
-    if n_restarts:
-        if rng is None or not np.isfinite(bounds).all():
-            raise ValueError(
-                "Restarts of the optimizer are drawn inside the kernel's bounds: "
-                "n_restarts_optimizer > 0 requires that all bounds are finite."
-            )
-        begin += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(n_restarts)]
-    climb = optimizer or _l_bfgs_b
-    optima = [_climb(evidence, climb, start, bounds) for start in begin]
-    found = [optimum for optimum in optima if isinstance(optimum, Optimum)]
-    if not found:
-        raise next(failure for failure in optima if isinstance(failure, Exception))
-    return max(found, key=lambda optimum: optimum.value)
-
-
-def _climb(
-    evidence: Evidence, climb: Optimizer, theta: Array, bounds: Array
-) -> Optimum | NotPositiveDefiniteError:
-    """Run one optimiser from one start; a path that never met a valid point is a failure."""
-    descent = _Descent(_loosened(evidence))
-    best, value = climb(descent, theta, bounds=bounds)
-    if not descent.succeeded and descent.failure is not None:
-        return descent.failure
-    return Optimum(np.asarray(best, dtype=float), -float(value))
-
-
-def _loosened(evidence: Evidence) -> Evidence:
-    """Return the evidence to a precision that an optimiser can use.
-
-    It is stationary in what is iterated, so that its error is the square of the tolerance.
-    """
-    method = evidence.method
-    return replace(evidence, method=replace(method, tol=max(method.tol, _TUNING_TOL)))
-
-
-def _l_bfgs_b(objective: Callable[..., Any], theta: Array, bounds: Array) -> tuple[Array, float]:
-    found = optimize.minimize(objective, theta, method="L-BFGS-B", jac=True, bounds=bounds)
-    return found.x, float(found.fun)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel, Kernel
 from sklearn.utils import check_random_state
@@ -29,6 +28,8 @@ from cavity.estimators.door import (
     validate_inputs,
 )
 from cavity.estimators.latent import LatentProcess, warn_about
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
+from cavity.estimators.search import fit_latents
 from cavity.estimators.splits import BinaryTask, choose_split
 from cavity.inference import is_plain_ep, second_order_correction
 from cavity.kernels import Rule
@@ -37,7 +38,7 @@ from cavity.likelihoods import Likelihood, likelihood
 __all__ = ["GaussianProcessClassifier"]
 
 
-class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian process classification by analytic approximate inference.
 
     A drop-in for scikit-learn's class of the same name: its parameters keep their names and
@@ -65,7 +66,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     multi_class : {"one_vs_rest", "one_vs_one"}
         How more than two classes are split into binary problems.
     n_jobs : int or None
-        How many of these are fitted at a time.
+        How many starts, of all binary problems together, are tuned at a time. Changes nothing
+        but the time; beyond 500 examples perhaps rounding, where BLAS has fewer threads then.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
         How the posterior is approximated. An object of `cavity.inference` sets options, such as
         ``EP(power=0.5)`` or ``Sequential(sweeps=3)``; its own ``tol`` and ``max_iter`` then hold.
@@ -74,6 +76,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         WhiteKernel. Laplace and variational inference need a smooth one.
     tol : float
         Residual, without dimension, at which the inference stops.
+    verbose : int
+        1 prints a line about each start of the tuning, 2 one about each evaluation as well.
 
     Attributes
     ----------
@@ -116,6 +120,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         "inference": [str, methods.Method],
         "likelihood": [str, Likelihood],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -133,6 +138,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         inference: Any = "ep",
         likelihood: Any = "probit",
         tol: float = 1e-8,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -146,6 +152,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.inference = inference
         self.likelihood = likelihood
         self.tol = tol
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessClassifier":
         """Tune the kernel by the evidence and infer the posterior.
@@ -162,6 +169,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         -------
         self : GaussianProcessClassifier
         """
+        self._fit(X, y, sample_weight)
+        warn_about(self._latents)
+        return self
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         X, y = validate_inputs(self, X, y)
         check_classification_targets(y)
@@ -180,7 +193,6 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             )
         split = choose_split(len(classes), self.multi_class)
         latents = self._fit_latents(X, rows, split.tasks(codes, len(classes)))
-        warn_about(latents)
         self.classes_, self.n_classes_ = classes, len(classes)
         self._split, self._latents, self._rows = split, latents, rows
         self._left_out = left_out_rows(self, X, rows)
@@ -189,7 +201,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         )
         self.converged_ = all(latent.converged for latent in latents)
         self.n_iter_ = max(latent.n_iter for latent in latents)
-        return self
+        end_fit(self, X, y, sample_weight)
 
     def _fit_latents(self, X: Any, rows: Rows, tasks: list[BinaryTask]) -> list[LatentProcess]:
         model = likelihood(self.likelihood)
@@ -209,13 +221,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             )
             for rule, task in zip(self._rules(len(tasks)), tasks, strict=True)
         ]
-        fitted: list[LatentProcess] = Parallel(n_jobs=self.n_jobs)(
-            delayed(latent.fit)(
-                self.optimizer, self.n_restarts_optimizer, check_random_state(int(seed))
-            )
-            for latent, seed in zip(latents, seeds, strict=True)
-        )
-        return fitted
+        return fit_latents(self, latents, [check_random_state(int(seed)) for seed in seeds])
 
     def _rule(self) -> Rule:
         return kernel_rule(self.kernel, ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed"))
@@ -286,8 +292,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _scores(self, X: Any, prior_variance: Any = None) -> Array:
         given = check_prior_variance(self.kernel, self._latents[0].X_train_, prior_variance, len(X))
-        answers = [latent.log_proba(X, given) for latent in self._latents]
-        return self._split.scores(answers, self.n_classes_)
+        scores = np.empty((len(X), self.n_classes_))
+        for block in max(self._latents, key=lambda latent: len(latent.X_train_)).blocks(X):
+            part = None if given is None else given[block]
+            answers = [latent.log_proba(X[block], part) for latent in self._latents]
+            scores[block] = self._split.scores(answers, self.n_classes_)
+        return scores
 
     @property
     def loo_proba_(self) -> Array:

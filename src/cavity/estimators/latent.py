@@ -8,16 +8,19 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, NotPositiveDefiniteError
-from cavity.evidence import Evidence, Optimizer, maximise
+from cavity.evidence import Evidence
 from cavity.inference import Fit, Method
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
+from cavity.tuning import Optimum, best_of, starting_points
 
 __all__ = ["LatentProcess", "warn_about"]
 
 _BLOCK_BYTES = 16 * 2**20
 """Memory for the covariances of one block of new inputs with the training inputs."""
+_BLOCK_ROWS = 2**14
+"""The most rows of a block: averages over a latent value take some nodes for each."""
 
 
 class LatentProcess:
@@ -72,29 +75,23 @@ class LatentProcess:
         """Iterations of the slowest inference."""
         return max(fit.report.n_iter for fit in self.fits)
 
-    def fit(
-        self, optimizer: Optimizer | str | None, n_restarts: int, rng: np.random.RandomState
-    ) -> "LatentProcess":
-        """Tune the kernel by the evidence (unless the optimizer is None) and infer."""
+    def starts(self, n_restarts: int, rng: np.random.RandomState) -> list[Array]:
+        """Return the hyperparameters from which to tune; none if none is free."""
+        if not len(self.rule.theta):
+            return []
+        return starting_points(self.rule.theta, self.rule.bounds, n_restarts, rng)
+
+    def settle(self, optima: Sequence[Optimum]) -> None:
+        """Take the best hyperparameters found."""
         with _named_failure(self.rule):
-            if optimizer is not None and len(self.rule.theta):
-                self._tune(optimizer if callable(optimizer) else None, n_restarts, rng)
+            self.rule = self.rule.with_theta(best_of(optima).theta)
+        self.stopped = _at_bounds(self.rule)
+
+    def infer(self) -> "LatentProcess":
+        """Infer every target at the present hyperparameters."""
+        with _named_failure(self.rule):
             self.fits = self.evidence.fits(self.rule.theta)
         return self
-
-    def _tune(
-        self, optimizer: Optimizer | None, n_restarts: int, rng: np.random.RandomState
-    ) -> None:
-        optimum = maximise(
-            self.evidence,
-            self.rule.theta,
-            self.rule.bounds,
-            optimizer=optimizer,
-            n_restarts=n_restarts,
-            rng=rng,
-        )
-        self.rule = self.rule.with_theta(optimum.theta)
-        self.stopped = _at_bounds(self.rule)
 
     def log_marginal_likelihood(
         self, theta: Array | None = None, eval_gradient: bool = False
@@ -114,8 +111,11 @@ class LatentProcess:
 
     def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Mean and variance of each latent function at new inputs, block by block."""
-        blocks = [self._predict_block(X, block, prior_variance) for block in self._blocks(X)]
-        return [_joined(target) for target in zip(*blocks, strict=True)]
+        mean, variance = np.empty((2, len(self.fits), len(X)))
+        for block in self.blocks(X):
+            for i, q in enumerate(self._predict_block(X, block, prior_variance)):
+                mean[i, block], variance[i, block] = q
+        return [Marginals(*q) for q in zip(mean, variance, strict=True)]
 
     def _predict_block(self, X: Any, block: slice, prior_variance: Array | None) -> list[Marginals]:
         K_star = self._cross(X, block)
@@ -136,10 +136,13 @@ class LatentProcess:
         return tilted(-one, q).log_z, tilted(one, q).log_z
 
     def mean(self, X: Any) -> list[Array]:
-        """Mean of each latent function at new inputs."""
-        K_blocks = (self._cross(X, block) for block in self._blocks(X))
-        means = [[K_star @ fit.posterior.alpha for fit in self.fits] for K_star in K_blocks]
-        return [np.concatenate(target) for target in zip(*means, strict=True)]
+        """Mean of each latent function at new inputs, block by block."""
+        mean = np.empty((len(self.fits), len(X)))
+        for block in self.blocks(X):
+            K_star = self._cross(X, block)
+            for i, fit in enumerate(self.fits):
+                mean[i, block] = K_star @ fit.posterior.alpha
+        return list(mean)
 
     def covariance(self, X: Any) -> Array:
         """Posterior covariance of the first latent function among new inputs."""
@@ -151,16 +154,10 @@ class LatentProcess:
         X_block = X[block] if self.columns is None else X[block][:, self.columns]
         return self.rule.matrix(X_block, self.X_train_)
 
-    def _blocks(self, X: Any) -> Iterator[slice]:
-        rows = max(1, _BLOCK_BYTES // (8 * len(self.X_train_)))
+    def blocks(self, X: Any) -> Iterator[slice]:
+        """Cut new inputs into blocks whose answers need a bounded amount of memory."""
+        rows = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // (8 * len(self.X_train_))))
         return (slice(i, i + rows) for i in range(0, len(X), rows))
-
-
-def _joined(blocks: Sequence[Marginals]) -> Marginals:
-    return Marginals(
-        np.concatenate([block.mean for block in blocks]),
-        np.concatenate([block.variance for block in blocks]),
-    )
 
 
 class _named_failure:  # noqa: N801  (a context manager reads as a verb)

@@ -22,6 +22,8 @@ from cavity.estimators.door import (
     validate_inputs,
 )
 from cavity.estimators.latent import LatentProcess, warn_about
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
+from cavity.estimators.search import fit_latents
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian
 from cavity.sites import Marginals
@@ -32,7 +34,12 @@ _SMALLEST_NOISE = 1e-20
 """Noise of zero would be sites of infinite precision."""
 
 
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcessRegressor(
+    CallbackSupportMixin,  # type: ignore[misc]
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Gaussian process regression.
 
     A drop-in for scikit-learn's class of the same name: its parameters keep their names and
@@ -62,6 +69,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Method
         With Gaussian noise "exact" and the first three are one and the same posterior; the mean
         field methods approximate its variances and evidence, for study.
+    n_jobs : int or None
+        How many starts are tuned at a time. Changes nothing but the time; beyond 500 examples
+        perhaps rounding, where BLAS has fewer threads then.
+    verbose : int
+        1 prints a line about each start of the tuning, 2 one about each evaluation as well.
 
     Attributes
     ----------
@@ -103,6 +115,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "inference": [str, methods.Method],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -117,6 +131,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         n_targets: int | None = None,
         random_state: Any = None,
         inference: Any = "exact",
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -127,6 +143,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.n_targets = n_targets
         self.random_state = random_state
         self.inference = inference
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessRegressor":
         """Tune the kernel by the evidence and infer the posterior.
@@ -142,6 +160,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self : GaussianProcessRegressor
         """
+        self._fit(X, y, sample_weight)
+        warn_about([self._latent])
+        return self
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         X, y = validate_inputs(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
@@ -162,13 +186,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rows.copies,
             rows.index if is_precomputed(self.kernel) else None,
         )
-        latent.fit(self.optimizer, self.n_restarts_optimizer, check_random_state(self.random_state))
-        warn_about([latent])
+        [latent] = fit_latents(self, [latent], [check_random_state(self.random_state)])
         self.X_train_, self.y_train_ = latent.X_train_, y_train
         self._latent, self._rows, self._mean, self._scale = latent, rows, mean, scale
         self._left_out = left_out_rows(self, X, rows)
         self.log_marginal_likelihood_value_ = latent.log_marginal_likelihood()
-        return self
+        end_fit(self, X, y, sample_weight)
 
     def _check_n_targets(self, y: Array) -> None:
         seen = y.shape[1] if y.ndim == 2 else 1

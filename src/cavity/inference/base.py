@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from cavity.arrays import Array, namespace
+from cavity.arrays import Array, clip, namespace
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior, DensePrior, Factor
 from cavity.sites import Marginals, Moments, Sites, cavity, expand, match
@@ -100,8 +100,7 @@ class Fit:
         One copy is left out of an example that counts several times, and all of one that counts
         less than once.
         """
-        xp = namespace(self.problem.copies)
-        return cavity(self.posterior.local, xp.clip(self.problem.copies, min=1.0))
+        return cavity(self.posterior.local, clip(self.problem.copies, low=1.0))
 
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
@@ -178,8 +177,8 @@ def with_whole_copies(problem: Problem) -> Problem:
     if xp.all(problem.copies >= 1.0):
         return problem
     likelihood, prior, y, copies = problem
-    weakened = likelihood.power(xp.clip(copies, max=1.0))
-    return Problem(weakened, prior, y, xp.clip(copies, min=1.0))
+    weakened = likelihood.power(clip(copies, high=1.0))
+    return Problem(weakened, prior, y, clip(copies, low=1.0))
 
 
 def site_of(likelihood: Likelihood, y: Array, c: Marginals, copies: Array | float = 1.0) -> Matched:

@@ -20,6 +20,8 @@ __all__ = ["solve_consistent"]
 _INNER_ITERATIONS = 100
 _MEMORY = 5
 _WARM = 1e-3
+# Changes below this that do not fall any more are rounding.
+_NOISE = 1e-6
 # The means need not be better known than the variances that they depend on.
 _INNER_SHARE = 1e-3
 
@@ -36,9 +38,12 @@ class _Point:
     ) -> None:
         self.x, self.posterior = x, posterior
         self._target = namespace(updated).log(updated)
-        change = _distance(self._target, x)
-        self.residual = change * (1.0 if last is None else self._contraction(last))
-        self.merit = -change
+        self.change = _distance(self._target, x)
+        self.residual = self.change * (1.0 if last is None else self._contraction(last))
+        self.merit = -self.change
+        if last is not None and last.change < _NOISE and self.change > 0.5 * last.change:
+            # Only rounding is left, which no further step will take away.
+            self.residual = 0.0
 
     def _contraction(self, last: "_Point") -> float:
         """How much closer to each other two points have come, doubled to be safe."""

@@ -13,6 +13,9 @@ from cavity.sites import Local, Sites, cavity
 
 __all__ = ["EP"]
 
+# A sweep is n updates of an n × n matrix: beyond this it outlasts anybody's patience.
+_SEQUENTIAL_LIMIT = 3000
+
 
 @register
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class EP(Method):
     ----------
     schedule : {"parallel", "sequential"}
         Parallel updates all cavity variances at once, the means solved in between; what does not
-        converge that way is handed to the sequential schedule, one site after the other.
+        converge that way is handed to the sequential schedule, one site after the other (up to
+        3,000 examples).
     power : float
         Power EP's fraction η: sites are matched to p(y|f)^η, which is EP with 1/η copies of that
         likelihood. η → 0 approaches the variational method.
@@ -46,7 +50,7 @@ class EP(Method):
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
-            if found[1].converged:
+            if found[1].converged or problem.prior.size > _SEQUENTIAL_LIMIT:
                 return found
         return self._solve_sequentially(problem)
 

@@ -9,7 +9,7 @@ on these equations: their Jacobian is diag(1 + d2 λ)(I + T K), T the matched pr
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cavity.arrays import Array, namespace
+from cavity.arrays import Array, clip, namespace
 from cavity.fixed_point import Solution, solve
 from cavity.inference.base import Problem, site_of
 from cavity.krylov import conjugate_gradients
@@ -95,7 +95,7 @@ class MeansState:
         K_ii = problem.prior.diag
         scale = xp.sqrt(K_ii / (1.0 + self.sites.tau * K_ii))
         rounding = _rounding(problem.prior, self.alpha, problem.copies * self.moments.d2)
-        forgiven = xp.clip(rounding * scale, max=_FORGIVEN)
+        forgiven = clip(rounding * scale, high=_FORGIVEN)
         return max(0.0, float(xp.max(error * scale - forgiven)))
 
     def _potential(self, problem: Problem) -> float:

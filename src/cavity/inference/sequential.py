@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cavity.arrays import Array, NotPositiveDefiniteError, namespace, solve_lower
+from cavity.arrays import Array, NotPositiveDefiniteError, clip, namespace, solve_lower
 from cavity.inference.base import Fit, Method, Problem, Report, Start, register, site_of
 from cavity.inference.sweeps import RunningPosterior
 from cavity.likelihoods import Likelihood
@@ -123,7 +123,7 @@ class _GrowingFactor:
         if not float(v) > -_INDEFINITE * eps * (t + 1) * prior_variance:
             raise NotPositiveDefiniteError(f"the predictive variance of example {t} is negative")
         # Rounding may leave a variance that has shrunk by sixteen orders at zero or below.
-        v = xp.clip(v, min=eps**2 * prior_variance)
+        v = clip(v, low=eps**2 * prior_variance)
         m = xp.sum(u * self.g[:t])
         return u, Marginals(xp.reshape(m, (1,)), xp.reshape(v, (1,)))
 

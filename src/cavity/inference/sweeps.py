@@ -7,7 +7,7 @@ and the heuristic of showing old examples as if they were new.
 import math
 from collections.abc import Iterable
 
-from cavity.arrays import add_outer, copy, namespace, put
+from cavity.arrays import add_outer, clip, copy, namespace, put
 from cavity.inference.base import Problem, site_of
 from cavity.priors import DensePosterior
 from cavity.sites import Local, Marginals, Sites, cavity
@@ -35,7 +35,7 @@ class RunningPosterior:
         # Rounding may leave a variance that has shrunk by sixteen orders at zero or below.
         xp = namespace(self.mean)
         floor = float(xp.finfo(self.mean.dtype).eps) ** 2 * float(self.problem.prior.diag[i])
-        variance = xp.clip(self.covariance[i : i + 1, i], min=floor)
+        variance = clip(self.covariance[i : i + 1, i], low=floor)
         return Marginals(self.mean[i : i + 1], variance)
 
     def add(self, i: int, change: Sites) -> None:
@@ -63,7 +63,7 @@ def revisit(posterior: RunningPosterior, order: Iterable[int]) -> float:
         q, w = posterior.marginal(i), copies[i : i + 1]
         old = Sites(posterior.sites.tau[i : i + 1], posterior.sites.nu[i : i + 1])
         # Rounding may take a marginal below the variance that its own site allows.
-        rest = namespace(y).clip(1.0 - old.tau * q.variance, min=_SMALLEST_REST)
+        rest = clip(1.0 - old.tau * q.variance, low=_SMALLEST_REST)
         c = cavity(Local(q, old, old.nu - old.tau * q.mean, rest), w)
         own = likelihood.subset(slice(i, i + 1))
         new = site_of(own, y[i : i + 1], c, w).sites

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cavity.arrays import Array, erfcx, namespace, ndtr, same_kind
+from cavity.arrays import Array, clip, erfcx, namespace, ndtr, same_kind
 from cavity.likelihoods.base import Likelihood, draw_labels
 from cavity.likelihoods.normal import hazard, proper, standardise
 from cavity.sites import Marginals, Moments
@@ -102,7 +102,7 @@ def _averages(q: Marginals) -> _Averages:
     below, above = _half_line_powers(m, v)
     sums = xp.tensordot(same_kind(_BELOW[:, 1:], m), below, axes=1)
     sums = sums + xp.tensordot(same_kind(_ABOVE, m), above, axes=1)
-    log_scale = xp.where(m + v < 0.0, m + 0.5 * v, -0.5 * m * xp.clip(m / v, -1.0, 0.0))
+    log_scale = xp.where(m + v < 0.0, m + 0.5 * v, -0.5 * m * clip(m / v, -1.0, 0.0))
     return _Averages(log_scale, *(sums[i, ...] for i in range(6)))
 
 
@@ -115,13 +115,13 @@ def _half_line_powers(m: Array, v: Array) -> tuple[Array, Array]:
     xp = namespace(m)
     sd = xp.sqrt(v)
     k = xp.reshape(same_kind(np.arange(_DEGREE + 1.0), m), (-1,) + (1,) * m.ndim)
-    distance = xp.clip((m + v) / sd, -100.0, 0.0)
+    distance = clip((m + v) / sd, -100.0, 0.0)
     shared = 0.5 * xp.exp(-0.5 * distance * distance)
     above = shared * erfcx((k * v - m) / (sd * math.sqrt(2.0)))
     k = k[1:, ...]
     a = (m + k * v) / sd
-    outer = shared * erfcx(xp.clip(a, 0.0, None) / math.sqrt(2.0))
-    inner = xp.exp(xp.clip((k - 1.0) * (m + 0.5 * (k + 1.0) * v), None, 0.0)) * ndtr(-a)
+    outer = shared * erfcx(clip(a, low=0.0) / math.sqrt(2.0))
+    inner = xp.exp(clip((k - 1.0) * (m + 0.5 * (k + 1.0) * v), high=0.0)) * ndtr(-a)
     return xp.where(a < 0.0, inner, outer), above
 
 
@@ -155,7 +155,7 @@ class Logit(Likelihood, name="logit"):
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log σ(y f)."""
         xp = namespace(f)
-        return xp.clip(y * f, None, 0.0) - xp.log1p(xp.exp(-xp.abs(f)))
+        return clip(y * f, high=0.0) - xp.log1p(xp.exp(-xp.abs(f)))
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return the first three derivatives of log σ(y f) in f."""
@@ -193,6 +193,6 @@ def _negative_part(m: Array, v: Array) -> Array:
     xp = namespace(m)
     sd = xp.sqrt(v)
     z = standardise(m, sd)
-    _, _, excess = hazard(-xp.clip(z, 0.0, None))
+    _, _, excess = hazard(-clip(z, low=0.0))
     density = xp.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
     return xp.where(m > 0.0, -sd * ndtr(-z) * excess, m * ndtr(-z) - sd * density)

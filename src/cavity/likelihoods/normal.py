@@ -7,7 +7,7 @@ z + h is the excess's mean, 1 + ∂²log Φ its variance, ∂³log Φ and ∂⁴
 
 import math
 
-from cavity.arrays import Array, log_ndtr, namespace
+from cavity.arrays import Array, clip, log_ndtr, namespace
 from cavity.sites import Marginals
 
 __all__ = ["hazard", "log_ndtr_derivatives", "proper", "standardise"]
@@ -23,19 +23,17 @@ _SQRT_2PI = math.sqrt(2.0 * math.pi)
 
 def proper(q: Marginals) -> Marginals:
     """Return the Gaussians with variances off zero, but too small to tell from it."""
-    xp = namespace(q.mean)
-    return Marginals(q.mean, xp.clip(q.variance, _SMALLEST_VARIANCE, None))
+    return Marginals(q.mean, clip(q.variance, low=_SMALLEST_VARIANCE))
 
 
 def standardise(m: Array, scale: Array | float) -> Array:
     """Return m/scale, kept where its square does not overflow."""
-    return namespace(m).clip(m / scale, -_LARGEST, _LARGEST)
+    return clip(m / scale, -_LARGEST, _LARGEST)
 
 
 def _split(z: Array, switch: float) -> tuple[Array, Array, Array]:
     """Return where the tail is, and arguments that are harmless for either branch."""
-    xp = namespace(z)
-    return z < switch, xp.clip(-z, -switch, None), xp.clip(z, switch, None)
+    return z < switch, clip(-z, low=-switch), clip(z, low=switch)
 
 
 def _excess_ratios(t: Array, depth: int) -> tuple[Array, Array, Array, Array]:
@@ -107,7 +105,7 @@ def _tail_derivatives(t: Array) -> tuple[Array, Array, Array, Array]:
 def _direct_derivatives(z: Array) -> tuple[Array, Array, Array, Array]:
     h = _direct_hazard(z, log_ndtr(z))
     # Where h has underflowed, z may be too large to be cubed.
-    z = namespace(z).clip(z, _TAIL, 100.0)
+    z = clip(z, _TAIL, 100.0)
     mean = z + h
     variance = 1.0 - h * mean
     skew = mean * mean - variance

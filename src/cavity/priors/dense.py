@@ -11,6 +11,7 @@ from cavity.arrays import (
     add_outer,
     add_to_diagonal,
     cholesky,
+    clip,
     column_square_sums,
     copy,
     invert_lower,
@@ -49,7 +50,7 @@ class DensePrior:
         """Prior variances, floored at the smallest normal number so that nothing divides by 0."""
         xp = namespace(self.K)
         d = xp.linalg.diagonal(self.K)
-        return xp.clip(d, min=float(xp.finfo(d.dtype).smallest_normal))
+        return clip(d, low=float(xp.finfo(d.dtype).smallest_normal))
 
     @property
     def size(self) -> int:
@@ -192,7 +193,7 @@ class DensePosterior:
         xp = namespace(K_star)
         variance = prior_variance - self._explained(K_star.T)
         info = xp.finfo(variance.dtype)
-        floor = xp.clip(prior_variance * float(info.eps), min=float(info.smallest_normal))
+        floor = clip(prior_variance * float(info.eps), low=float(info.smallest_normal))
         return Marginals(K_star @ self.alpha, xp.maximum(variance, floor))
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:

@@ -1,0 +1,1 @@
+"""The library and its peers on the same data, in the same run."""

@@ -1,0 +1,134 @@
+"""EP evidence with its gradient on a CUDA device, in double precision.
+
+``python benchmarks/cuda.py --out cuda.json`` on a machine with PyTorch and a CUDA device prints
+time and peak memory at each size, and the agreement with NumPy at a small one. ``--device cpu`` and
+``--sizes 500`` try the script itself where there is no such device.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.gaussian_process.kernels import RBF
+
+from cavity.evidence import Evidence
+from cavity.inference import EP
+from cavity.kernels import rule
+from cavity.likelihoods import Probit
+
+_INPUTS = 10
+_AGREEMENT = 1e-8
+_SMALL = 500
+
+
+def main() -> None:
+    """Measure, print a table and write it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 40_000])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    agreement = _agreement(options.device)
+    print(f"device {_name(options.device)}, PyTorch {torch.__version__}, d = {_INPUTS}")
+    print(f"agreement with NumPy at n = {_SMALL}: {agreement:.1e} (bar {_AGREEMENT:.0e})")
+    print(f"{'n':>7} {'seconds':>9} {'x potrf':>8} {'n² doubles':>11} {'log evidence':>15}")
+    # The first call loads the device's libraries.
+    _measure(_SMALL, options.device, 1)
+    rows = [_shown(_measure(n, options.device, options.repeats)) for n in options.sizes]
+    about = {"device": _name(options.device), "torch": torch.__version__, "agreement": agreement}
+    options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    line = "{n:7d} {seconds:9.3f} {floors:8.1f} {memory:11.2f} {evidence:15.4f}"
+    print(line.format(**row), flush=True)
+    return row
+
+
+def _measure(n: int, device: str, repeats: int) -> dict[str, Any]:
+    """Return medians of time, and the peak memory above the inputs in units of n² doubles."""
+    evidence, theta = _evidence(*_on(device, *_data(n)))
+    seconds, peaks, value = [], [], 0.0
+    for _ in range(repeats):
+        before = _reset(device)
+        begin = time.perf_counter()
+        value, _ = evidence.value_and_gradient(theta)
+        _synchronize(device)
+        seconds.append(time.perf_counter() - begin)
+        peaks.append(_peak(device) - before)
+    median = float(np.median(seconds))
+    return {
+        "n": n,
+        "seconds": median,
+        "floors": median / _potrf(n, device),
+        "memory": max(peaks) / (8.0 * n * n),
+        "evidence": float(value),
+    }
+
+
+def _agreement(device: str) -> float:
+    """Return the largest relative difference of evidence and gradient from NumPy's."""
+    X, y = _data(_SMALL)
+    here, theta = _evidence(X, y)
+    there, _ = _evidence(*_on(device, X, y))
+    a, b = (np.r_[e.value_and_gradient(theta)] for e in (here, there))
+    return float(np.max(np.abs(a - b)) / np.max(np.abs(a)))
+
+
+def _evidence(X: Any, y: Any) -> tuple[Evidence, np.ndarray]:
+    kernel = rule(1.0 * RBF(np.ones(_INPUTS)))
+    theta = np.r_[1.0, np.full(_INPUTS, np.log(3.0))]
+    return Evidence(kernel, X, [y], Probit(), EP(), 0.0 * y + 1.0), theta
+
+
+def _on(device: str, *arrays: np.ndarray) -> list[Any]:
+    return [torch.as_tensor(array, device=device) for array in arrays]
+
+
+def _data(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, _INPUTS))
+    f = 2.0 * np.sin(X[:, 0]) + 0.7 * X[:, 1] * X[:, 2] + 0.5 * X[:, 3]
+    return X, np.where(f + 0.5 * rng.standard_normal(n) > 0.0, 1.0, -1.0)
+
+
+def _potrf(n: int, device: str) -> float:
+    """Return the seconds of one Cholesky factorisation."""
+    A = torch.eye(n, dtype=torch.float64, device=device).mul_(2.0)
+    _synchronize(device)
+    begin = time.perf_counter()
+    torch.linalg.cholesky_ex(A)
+    _synchronize(device)
+    return time.perf_counter() - begin
+
+
+def _synchronize(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def _reset(device: str) -> int:
+    """Return the bytes in use, and count the peak from here."""
+    _synchronize(device)
+    if device == "cpu":
+        return 0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
+
+
+def _peak(device: str) -> int:
+    return 0 if device == "cpu" else torch.cuda.max_memory_allocated()
+
+
+def _name(device: str) -> str:
+    return device if device == "cpu" else torch.cuda.get_device_name()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Timers around the library's doors to LAPACK and BLAS."""
+
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.contestants.common import timed
+from cavity import arrays
+
+__all__ = ["Counts", "counted", "profiled"]
+
+_DOORS = (
+    "add_outer",
+    "cholesky",
+    "invert_lower",
+    "lower_gram",
+    "lower_product",
+    "solve_lower",
+    "symmetric_product",
+)
+_FACTORISATIONS = ("cholesky", "invert_lower", "lower_gram", "solve_lower")
+
+
+class Counts(NamedTuple):
+    """An evaluation's seconds, and those at each door with the number of visits."""
+
+    seconds: float
+    inside: dict[str, float]
+    calls: dict[str, int]
+    factorisations: int
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.inside: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
+
+    def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*args: Any, **options: Any) -> Any:
+            begin = time.perf_counter()
+            result = call(*args, **options)
+            self.inside[name] += time.perf_counter() - begin
+            self.calls[name] += 1
+            return result
+
+        return measured
+
+
+def profiled(evidence: Any, theta: Any) -> Counts:
+    """Evaluate with timers at every door, and on the inputs' own matrix products."""
+    watch = _Stopwatch()
+    X = evidence.X.view(type("Inputs", (_Inputs,), {"product": watch.around("matmul", np.matmul)}))
+    return _evaluate(replace(evidence, X=X), theta, watch)
+
+
+def counted(evidence: Any, theta: Any) -> Counts:
+    """Evaluate with timers at every door."""
+    return _evaluate(evidence, theta, _Stopwatch())
+
+
+def _evaluate(evidence: Any, theta: Any, watch: _Stopwatch) -> Counts:
+    with _installed(watch):
+        seconds, _ = timed(lambda: evidence.value_and_gradient(theta))
+    factorisations = sum(watch.calls[name] for name in _FACTORISATIONS)
+    return Counts(seconds, dict(watch.inside), dict(watch.calls), factorisations)
+
+
+class _Inputs(np.ndarray):
+    """Inputs whose products with other matrices are timed; the results are plain arrays."""
+
+    product: Callable[..., Any]
+
+    def __matmul__(self, other: Any) -> Any:
+        return type(self).product(np.asarray(self), np.asarray(other))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return type(self).product(np.asarray(other), np.asarray(self))
+
+
+@contextmanager
+def _installed(watch: _Stopwatch) -> Iterator[None]:
+    """Replace the doors in every room that has imported them."""
+    rooms = [room for name, room in sys.modules.items() if name.startswith("cavity")]
+    doors = {name: getattr(arrays, name) for name in _DOORS}
+    places = [(r, name) for r in rooms for name in _DOORS if getattr(r, name, None) is doors[name]]
+    for room, name in places:
+        setattr(room, name, watch.around(name, doors[name]))
+    try:
+        yield
+    finally:
+        for room, name in places:
+            setattr(room, name, doors[name])

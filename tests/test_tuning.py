@@ -1,0 +1,490 @@
+"""Tuning: many starts, failed evaluations, bounds, progress, and what restarts are for."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_limits
+
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+from cavity.arrays import NotPositiveDefiniteError
+from cavity.datasets import load_pima, load_sonar
+from cavity.evidence import Evidence, maximise
+from cavity.inference import EP
+from cavity.kernels import rule
+from cavity.likelihoods import Probit
+
+KERNEL = ConstantKernel(1.0, (1e-2, 1e2)) * RBF([1.0, 1.0], (1e-1, 1e2))
+AT_BOUND = "ignore:Tuning stopped with"
+
+
+def two_classes(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    return X, (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.standard_normal(n) > 0.4).astype(int)
+
+
+def three_classes(n=60, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    score = X[:, 0] + 0.5 * rng.standard_normal(n)
+    return X, np.digitize(score, [-0.6, 0.6])
+
+
+def real_targets(n=40, seed=2):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3.0, 3.0, (n, 2))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def pima():
+    X, y = load_pima(return_X_y=True)
+    X_test, y_test = load_pima(subset="test", return_X_y=True)
+    mean, deviation = X.mean(axis=0), X.std(axis=0, ddof=1)
+    return (X - mean) / deviation, y, (X_test - mean) / deviation, y_test
+
+
+# Many starts
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+@pytest.mark.parametrize(
+    ("cls", "data"),
+    [
+        (GaussianProcessClassifier, two_classes()),
+        (GaussianProcessClassifier, three_classes()),
+        (GaussianProcessRegressor, real_targets()),
+    ],
+    ids=["binary", "multiclass", "regression"],
+)
+def test_jobs_change_no_bit(cls, data):
+    """Starts tuned side by side lead to the same bits as one after the other."""
+    one, two = (
+        cls(KERNEL, n_restarts_optimizer=2, random_state=0, n_jobs=jobs).fit(*data)
+        for jobs in (None, 2)
+    )
+    np.testing.assert_array_equal(one.kernel_.theta, two.kernel_.theta)
+    assert one.log_marginal_likelihood_value_ == two.log_marginal_likelihood_value_
+    np.testing.assert_array_equal(one.predict(data[0]), two.predict(data[0]))
+
+
+def test_jobs_of_the_core_change_no_bit():
+    """The same for `maximise` itself, whose restarts never find less than its first start."""
+    X, y = two_classes()
+    ev = Evidence(rule(KERNEL), X, [2.0 * y - 1.0], Probit(), EP(), np.ones(len(y)))
+    once = maximise(ev, KERNEL.theta, KERNEL.bounds)
+    # One thread each, as the workers have: the core leaves BLAS to its caller.
+    with threadpool_limits(1, "blas"):
+        found = [
+            maximise(
+                ev,
+                KERNEL.theta,
+                KERNEL.bounds,
+                n_restarts=2,
+                rng=np.random.default_rng(0),
+                n_jobs=jobs,
+            )
+            for jobs in (None, 2)
+        ]
+    np.testing.assert_array_equal(found[0].theta, found[1].theta)
+    # As precise as L-BFGS-B's own stop.
+    assert found[0].value >= once.value - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("n", "options"),
+    [(300, {}), (510, {"optimizer": None, "inference": "laplace"})],
+    ids=["kept to one", "let loose"],
+)
+def test_threads_of_blas_change_nothing(n, options):
+    """One thread or two give the same answers, also where a fit does not keep them to one."""
+    X, y = two_classes(n)
+    answers = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            model = GaussianProcessClassifier(KERNEL, **options).fit(X, y)
+            answers.append(
+                [model.log_marginal_likelihood_value_, *model.predict_log_proba(X[:50]).ravel()]
+            )
+    np.testing.assert_allclose(*answers, rtol=1e-8)
+
+
+def test_long_memory_pays():
+    """With 61 hyperparameters the built-in search needs fewer evaluations than scipy's own memory.
+
+    It ends no lower.
+    """
+    X, y = load_sonar(return_X_y=True)
+    X, sign = (X - X.mean(axis=0)) / X.std(axis=0), np.where(y == np.unique(y)[1], 1.0, -1.0)
+    kernel = 1.0 * RBF([8.0] * 60)
+    ev = Evidence(rule(kernel), X, [sign], Probit(), EP(), np.ones(len(sign)))
+
+    def plain(objective, theta, bounds):
+        found = optimize.minimize(objective, theta, jac=True, method="L-BFGS-B", bounds=bounds)
+        return found.x, found.fun
+
+    ours, theirs = (maximise(ev, kernel.theta, kernel.bounds, optimizer=o) for o in (None, plain))
+    # A log evidence is not worth more digits than these.
+    assert ours.value >= theirs.value - 1e-3
+    assert ours.n_evaluations < theirs.n_evaluations
+
+
+# Failed evaluations
+
+
+class Fragile(RBF):
+    """A kernel that breaks above a length scale, and counts how often."""
+
+    limit = 1.5
+    broken = 0
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        answer = super().__call__(X, Y, eval_gradient)
+        if self.length_scale < self.limit:
+            return answer
+        type(self).broken += 1
+        return (-answer[0], answer[1]) if eval_gradient else -answer
+
+
+class Hopeless(Fragile):
+    limit = 0.0
+
+
+@pytest.mark.parametrize("start", [0.2, 0.7, 1.1])
+def test_search_recovers_from_failures(start):
+    """Steps into a part of the box where the kernel breaks do not keep from the optimum outside."""
+    X, y = two_classes()
+    Fragile.broken = 0
+    wanted = GaussianProcessClassifier(RBF(1.0)).fit(X, y)
+    found = GaussianProcessClassifier(Fragile(start)).fit(X, y)
+    assert wanted.kernel_.length_scale < Fragile.limit
+    assert Fragile.broken > 0
+    # L-BFGS-B's relative stop of 2e-9, over some steps.
+    assert found.log_marginal_likelihood_value_ == pytest.approx(
+        wanted.log_marginal_likelihood_value_, rel=1e-7
+    )
+
+
+class Narrow(Fragile):
+    limit = 0.9
+
+
+@pytest.mark.parametrize("start", [0.2, 0.7])
+def test_search_ends_at_the_edge_of_failure(start):
+    """Where the evidence grows up to the edge the search ends next to it, at a valid kernel."""
+    X, y = two_classes()
+    model = GaussianProcessClassifier(Narrow(start)).fit(X, y)
+    # Twenty halvings of a step are more than enough for three digits.
+    assert model.kernel_.length_scale == pytest.approx(Narrow.limit, rel=1e-3)
+    assert model.kernel_.length_scale < Narrow.limit
+
+
+def test_other_starts_go_on():
+    """A first start where the kernel breaks leaves the work to the others."""
+    X, y = two_classes()
+    kernel = Fragile(5.0, (1e-1, 1e1))
+    with pytest.raises(NotPositiveDefiniteError):
+        GaussianProcessClassifier(kernel).fit(X, y)
+    model = GaussianProcessClassifier(kernel, n_restarts_optimizer=4, random_state=0).fit(X, y)
+    assert model.kernel_.length_scale < Fragile.limit
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_no_start_succeeds(n_jobs):
+    """Where every start fails the error names the kernel and the remedy."""
+    X, y = two_classes(30)
+    model = GaussianProcessClassifier(
+        Hopeless(1.0), n_restarts_optimizer=2, random_state=0, n_jobs=n_jobs
+    )
+    with pytest.raises(NotPositiveDefiniteError, match=r"Hopeless\(.*add a WhiteKernel"):
+        model.fit(X, y)
+
+
+def test_failure_scores_worst_without_gradients():
+    """An optimizer that compares values only never prefers a failed point, wherever it begins."""
+    X, y = two_classes()
+
+    def scan(objective, theta, bounds):
+        grid = np.log([5.0, 1.2, 1.0, 0.5])
+        values = [objective(np.array([t]), eval_gradient=False) for t in grid]
+        return grid[[int(np.argmin(values))]], min(values)
+
+    model = GaussianProcessClassifier(Fragile(5.0), optimizer=scan).fit(X, y)
+    assert model.kernel_.length_scale < Fragile.limit
+
+
+@dataclass(frozen=True)
+class Astray(EP):
+    """EP that stops far from a solution, with a splendid evidence, under strong priors."""
+
+    def fit(self, problem, start=None):
+        fit = super().fit(problem, start)
+        if problem.prior.K[0, 0] < 20.0:
+            return fit
+        report = fit.report._replace(converged=False, residual=3.0)
+        return replace(fit, log_evidence=fit.log_evidence + 1e3, report=report)
+
+
+def test_unconverged_inference_does_not_lead_the_search():
+    """Evidences that no solution stands behind neither attract a search nor end it."""
+    X, y = two_classes()
+    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * RBF(1.0, (1e-1, 1e1))
+    wanted = GaussianProcessClassifier(kernel).fit(X, y)
+    assert wanted.kernel_.k1.constant_value < 20.0
+    for amplitude, restarts in ((1.0, 0), (1.0, 3), (50.0, 3)):
+        model = GaussianProcessClassifier(
+            kernel.clone_with_theta([np.log(amplitude), 0.0]),
+            inference=Astray(),
+            n_restarts_optimizer=restarts,
+            random_state=0,
+        ).fit(X, y)
+        # L-BFGS-B's own stop.
+        assert model.log_marginal_likelihood_value_ == pytest.approx(
+            wanted.log_marginal_likelihood_value_, rel=1e-6
+        )
+
+
+# Words
+
+
+def test_bounds_are_reported_once_for_all_classes():
+    """Several classes that stop at bounds give one warning in all, each bound named once."""
+    X, y = three_classes()
+    kernel = RBF([1.0, 1.0], [(0.5, 0.6), (3.0, 4.0)])
+    with pytest.warns(ConvergenceWarning) as caught:
+        GaussianProcessClassifier(kernel, n_restarts_optimizer=1, random_state=0).fit(X, y)
+    [message] = [str(warning.message) for warning in caught]
+    assert message.startswith("Tuning stopped with")
+    named = re.findall(r"length_scale\[\d\] = [\d.]+ at its \w+ bound", message)
+    assert len(named) == len(set(named)) > 1
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(
+    ("cls", "data", "problems"),
+    [
+        (GaussianProcessClassifier, two_classes(30), 1),
+        (GaussianProcessClassifier, three_classes(30), 3),
+        (GaussianProcessRegressor, real_targets(20), 1),
+    ],
+    ids=["binary", "multiclass", "regression"],
+)
+def test_verbose_prints_a_line_per_start(cls, data, problems, n_jobs, capsys):
+    """verbose=1 tells of every start in turn, from workers too; verbose=0 of nothing."""
+    options = {"n_restarts_optimizer": 1, "random_state": 0, "n_jobs": n_jobs}
+    quiet = cls(KERNEL, **options).fit(*data)
+    assert capsys.readouterr().out == ""
+    told = cls(KERNEL, verbose=1, **options).fit(*data)
+    lines = capsys.readouterr().out.splitlines()
+    starts = [(p, s) for p in range(1, problems + 1) for s in (1, 2)]
+    for line, (p, s) in zip(lines, starts, strict=True):
+        where = f"problem {p} of 3, " if problems > 1 else ""
+        assert re.fullmatch(
+            rf"{where}start {s} of 2: \d+ evaluations, log evidence -?[\d.]+, [\d.]+ s", line
+        )
+    assert told.log_marginal_likelihood_value_ == quiet.log_marginal_likelihood_value_
+
+
+def test_verbose_prints_a_line_per_evaluation(capsys):
+    """verbose=2 adds a line for every evaluation, and says which failed."""
+    X, y = two_classes()
+    GaussianProcessClassifier(Fragile(0.2), verbose=2).fit(X, y)
+    *evaluations, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"start 1 of 1: {len(evaluations)} evaluations, log evidence")
+    for i, line in enumerate(evaluations, 1):
+        assert line.startswith(f"start 1 of 1, evaluation {i}: ")
+    assert any(line.endswith("no usable evidence") for line in evaluations)
+
+
+class Recorder:
+    """A callback that writes down what it is told."""
+
+    def __init__(self):
+        self.heard = []
+
+    def setup(self, estimator, context):
+        self.heard.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.heard.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        self.heard.append(("end", context.task_name))
+        if fitted_estimator is not None:
+            self.score = fitted_estimator.score(X, y)
+
+    def teardown(self, estimator, context):
+        self.heard.append("teardown")
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+@pytest.mark.parametrize(
+    ("cls", "data", "problems"),
+    [
+        (GaussianProcessClassifier, two_classes(30), 1),
+        (GaussianProcessClassifier, three_classes(30), 3),
+        (GaussianProcessRegressor, real_targets(20), 1),
+    ],
+    ids=["binary", "multiclass", "regression"],
+)
+def test_callbacks_hear_of_starts_and_evaluations(cls, data, problems, capsys):
+    """A callback hears of the fit, in it of every start, and in that of every evaluation."""
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
+    recorder = Recorder()
+    model = cls(KERNEL, n_restarts_optimizer=1, random_state=0, verbose=2)
+    model.set_callbacks(recorder).fit(*data)
+    heard = recorder.heard
+    assert heard[:2] == ["setup", ("begin", "fit")]
+    assert heard[-2:] == [("end", "fit"), "teardown"]
+    assert heard.count(("begin", "start")) == heard.count(("end", "start")) == 2 * problems
+    evaluations = capsys.readouterr().out.count(", evaluation ")
+    assert heard.count(("begin", "evaluation")) == evaluations
+    assert heard.count(("end", "evaluation")) == evaluations
+    assert recorder.score == model.score(*data)
+
+
+def test_callbacks_without_tuning_and_after_an_error():
+    """A fit without starts is one task, and an error in a fit still ends its callbacks."""
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
+    recorder = Recorder()
+    model = GaussianProcessClassifier(RBF(1.0), optimizer=None).set_callbacks(recorder)
+    model.fit(*two_classes(30))
+    assert recorder.heard == ["setup", ("begin", "fit"), ("end", "fit"), "teardown"]
+    recorder.heard.clear()
+    with pytest.raises(NotPositiveDefiniteError):
+        model.set_params(kernel=Hopeless(1.0)).fit(*two_classes(30))
+    assert recorder.heard == ["setup", ("begin", "fit"), "teardown"]
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_callbacks_of_a_search_reach_the_estimator(n_jobs):
+    """A callback on a grid search is handed down; with workers it travels along."""
+    callback = pytest.importorskip(
+        "sklearn.callback", reason="scikit-learn before 1.9 has no callbacks"
+    )
+
+    class Inherited(Recorder):
+        max_propagation_depth = 1
+
+    recorder = Inherited()
+    assert isinstance(recorder, callback.AutoPropagatedCallback)
+    model = GaussianProcessClassifier(RBF(1.0), n_restarts_optimizer=1, random_state=0)
+    grid = {"likelihood": ["probit", "logit"]}
+    search = GridSearchCV(model.set_params(n_jobs=n_jobs), grid, cv=2).set_callbacks(recorder)
+    search.fit(*two_classes(30))
+    # Two candidates on two splits, and the best once more; workers keep what they write down.
+    assert recorder.heard.count(("begin", "start")) == (10 if n_jobs is None else 0)
+    assert search.best_score_ > 0.5
+
+
+def test_progress_bar(capsys):
+    """scikit-learn's own progress bar takes the tasks as they come."""
+    pytest.importorskip("rich")
+    callback = pytest.importorskip("sklearn.callback")
+    model = GaussianProcessClassifier(RBF(1.0), n_restarts_optimizer=1, random_state=0)
+    model.set_callbacks(callback.ProgressBar()).fit(*two_classes(30))
+    assert "GaussianProcessClassifier - fit" in capsys.readouterr().out
+
+
+def test_scikit_learn_without_callbacks():
+    """Where scikit-learn has no callbacks the estimators fit all the same."""
+    code = """
+import sys
+import sklearn.base, sklearn.gaussian_process, sklearn.utils.validation
+sys.modules["sklearn.callback"] = None
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+for cls in (GaussianProcessClassifier, GaussianProcessRegressor):
+    model = cls().fit(X, y)
+    print(hasattr(model, "set_callbacks"), *model.predict(X).round())
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["False", "False"]
+
+
+# What it is good for
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+def test_sixty_relevances():
+    """Sonar with a length scale for each of 60 inputs: more evidence, and errors far from chance.
+
+    The evidence of 61 hyperparameters on 104 examples is too sure of itself: the isotropic kernel
+    errs less on the other 104.
+    """
+    X, y = load_sonar(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:104], order[104:]
+    X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+    one, sixty = (
+        GaussianProcessClassifier(1.0 * RBF(scales)).fit(X[train], y[train])
+        for scales in (8.0, [8.0] * 60)
+    )
+    assert sixty.log_marginal_likelihood_value_ > one.log_marginal_likelihood_value_ + 10.0
+    # Guessing errs on about 0.47; three standard deviations of 104 tosses are 0.15.
+    for model in (one, sixty):
+        assert np.mean(model.predict(X[test]) != y[test]) < 0.47 - 0.15
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+def test_noise_is_tuned_through_a_white_kernel(pima):
+    """Under a step a WhiteKernel is the probit's noise: tuning it pays at a fixed amplitude.
+
+    With a free amplitude it pays nothing: the step does not see the scale of the latent function.
+    """
+    X, y, X_test, y_test = pima
+
+    def fit(kernel):
+        return GaussianProcessClassifier(kernel, likelihood="step").fit(X, y)
+
+    relevances = RBF([7.0**0.5] * 7)
+    tuned = fit(relevances + WhiteKernel(1.0))
+    for noise in (1.0, 1e-2):
+        fixed = fit(relevances + WhiteKernel(noise, "fixed"))
+        # Half a nat is what a parameter's worth of evidence looks like here; rounding is 1e-3.
+        assert tuned.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 0.5
+    assert log_loss(y_test, tuned.predict_proba(X_test)) < 0.44
+    free = [fit(1.0 * RBF(1.0) + WhiteKernel(noise, "fixed")) for noise in (1.0, 1e-2)]
+    probit = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(X, y)
+    for model in free:
+        # L-BFGS-B's own stop.
+        assert model.log_marginal_likelihood_value_ == pytest.approx(
+            probit.log_marginal_likelihood_value_, abs=1e-4
+        )
+
+
+@pytest.mark.filterwarnings(AT_BOUND)
+def test_restarts_find_the_better_of_two_optima(pima):
+    """From uniform relevances Pima's ensemble free energy ends at 100.557; restarts find 100.533.
+
+    About two of five random starts lead there: eight of them nearly always contain one.
+    """
+    kernel = RBF([7.0**0.5] * 7, (1e-1, 1e3)) + WhiteKernel(1.0, (1e-2, 1e2))
+    once, often = (
+        -GaussianProcessClassifier(
+            kernel,
+            likelihood="step",
+            inference="ensemble",
+            n_restarts_optimizer=restarts,
+            random_state=0,
+        )
+        .fit(pima[0], pima[1])
+        .log_marginal_likelihood_value_
+        for restarts in (0, 8)
+    )
+    # Half of the distance between the two optima.
+    assert once == pytest.approx(100.557, abs=0.012)
+    assert often == pytest.approx(100.533, abs=0.012)
