@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer", "Optimum", "Watcher", "best_of", "climb", "maximise", "starting_points"]
 
-_TUNING_TOL = 1e-5
+_TUNING_TOL = 1e-4
 _USABLE = 1e-2
 """Residual of an inference that stopped early, up to which its evidence still guides a search."""
 _HOPELESS = 1e50
@@ -230,9 +230,11 @@ def best_of(optima: Sequence[Optimum]) -> Optimum:
 def _loosened(evidence: Evidence) -> Evidence:
     """Return the evidence to a precision that an optimiser can use.
 
-    It is stationary in what is iterated, so that its error is the square of the tolerance.
+    Where it is stationary in what is iterated, its error is the square of the tolerance.
     """
     method = evidence.method
+    if not method.is_stationary:
+        return evidence
     return replace(evidence, method=replace(method, tol=max(method.tol, _TUNING_TOL)))
 
 

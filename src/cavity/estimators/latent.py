@@ -91,6 +91,8 @@ class LatentProcess:
         """Infer every target at the present hyperparameters."""
         with _named_failure(self.rule):
             self.fits = self.evidence.fits(self.rule.theta)
+            # Only tuning goes on from here to there: a fitted model keeps no memory in reserve.
+            self.fits[0].problem.prior.scratch.take()
         return self
 
     def log_marginal_likelihood(

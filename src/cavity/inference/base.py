@@ -127,6 +127,8 @@ class Method(ABC):
     needs: ClassVar[str]
     """What the method asks of a likelihood: "tilted", "derivatives" or "expected"."""
     has_gradient: ClassVar[bool] = True
+    is_stationary: ClassVar[bool] = True
+    """Whether the evidence does not change, to first order, with what is iterated."""
 
     def fit(self, problem: Problem, start: Start | None = None) -> Fit:
         """Find the approximate posterior and its evidence."""

@@ -17,6 +17,7 @@ class Laplace(Method):
 
     name: ClassVar[str] = "laplace"
     needs: ClassVar[str] = "derivatives"
+    is_stationary: ClassVar[bool] = False  # its log determinant moves with the mode
 
     def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
         """Find the mode by Newton's method."""
