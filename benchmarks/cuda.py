@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from sklearn.gaussian_process.kernels import RBF
 
-from cavity.evidence import Evidence
+from cavity.evidence import Evidence, maximise
 from cavity.inference import EP
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 40_000])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--fit", type=int, default=20_000, help="size of a whole fit; 0 for none")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     agreement = _agreement(options.device)
@@ -41,7 +42,29 @@ def main() -> None:
     _measure(_SMALL, options.device, 1)
     rows = [_shown(_measure(n, options.device, options.repeats)) for n in options.sizes]
     about = {"device": _name(options.device), "torch": torch.__version__, "agreement": agreement}
-    options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    result: dict[str, Any] = {**about, "rows": rows}
+    if options.fit:
+        result["fit"] = _fit(options.fit, options.device)
+        print("whole fit: " + ", ".join(f"{key} {value}" for key, value in result["fit"].items()))
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _fit(n: int, device: str) -> dict[str, Any]:
+    """Tune one length scale per input and the amplitude, from ones; infer at the optimum."""
+    evidence, theta = _evidence(*_on(device, *_data(n)))
+    before = _reset(device)
+    begin = time.perf_counter()
+    best = maximise(evidence, np.zeros_like(theta), np.log([[1e-5, 1e5]] * len(theta)))
+    (fit,) = evidence.fits(best.theta)
+    _synchronize(device)
+    return {
+        "n": n,
+        "seconds": time.perf_counter() - begin,
+        "evaluations": best.n_evaluations,
+        "evidence": fit.log_evidence,
+        "converged": fit.report.converged,
+        "memory": (_peak(device) - before) / (8.0 * n * n),
+    }
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
