@@ -74,8 +74,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     likelihood : {"probit", "logit", "step"} or Likelihood
         From latent values to class probabilities. "step" is noise-free: give the kernel a
         WhiteKernel. Laplace and variational inference need a smooth one.
-    tol : float
-        Residual, without dimension, at which the inference stops.
+    tol : float or None
+        Residual, without dimension, at which the inference stops; None is the method's own.
     verbose : int
         1 prints a line about each start of the tuning, 2 one about each evaluation as well.
 
@@ -119,7 +119,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         "n_jobs": [Integral, None],
         "inference": [str, methods.Method],
         "likelihood": [str, Likelihood],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="neither"), None],
         "verbose": ["verbose"],
     }
 
@@ -137,7 +137,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         n_jobs: int | None = None,
         inference: Any = "ep",
         likelihood: Any = "probit",
-        tol: float = 1e-8,
+        tol: float | None = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -205,7 +205,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
     def _fit_latents(self, X: Any, rows: Rows, tasks: list[BinaryTask]) -> list[LatentProcess]:
         model = likelihood(self.likelihood)
-        method = methods.method(self.inference, tol=self.tol, max_iter=self.max_iter_predict)
+        options = {} if self.tol is None else {"tol": self.tol}
+        method = methods.method(self.inference, max_iter=self.max_iter_predict, **options)
         check_classes(model)
         check_offers(model, method)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
