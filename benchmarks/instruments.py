@@ -18,9 +18,11 @@ __all__ = ["Counts", "counted", "profiled"]
 _DOORS = (
     "add_outer",
     "cholesky",
+    "gram",
     "invert_lower",
     "lower_gram",
     "lower_product",
+    "pivots",
     "solve_lower",
     "symmetric_product",
 )

@@ -260,3 +260,33 @@ def test_special_functions_of_a_number(name):
     with mpmath.workdps(30):
         truth = float(EXACT[name](mpmath.mpf("0.75")))
     assert float(getattr(arrays, name)(0.75)) == pytest.approx(truth, rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+def test_invert_lower_of_any_size(make, n):
+    """Halved or not, the inverse times L is the identity, and L's memory is used."""
+    L = np.tril(np.random.default_rng(6).normal(size=(n, n))) / n + np.eye(n)
+    np.testing.assert_allclose(to_numpy(arrays.invert_lower(make(L))) @ L, np.eye(n), atol=1e-12)
+
+
+def test_gram(make):
+    """Wᵀ W is right where a factorisation reads it."""
+    W = np.random.default_rng(7).normal(size=(9, 4))
+    same(np.tril(to_numpy(arrays.gram(make(W)))), np.tril(W.T @ W))
+
+
+def test_scale_both(make, A):
+    """Rows and columns are scaled."""
+    a, b = np.random.default_rng(8).normal(size=(2, len(A)))
+    same(arrays.scale_both(make(A), make(a), make(b)), a[:, None] * A * b)
+
+
+def test_pivots():
+    """Rows that repeat others do not matter; the factor is that of those that do."""
+    Z = np.random.default_rng(9).normal(size=(5, 5))
+    Z = np.vstack([Z, Z[:3]])
+    A = Z @ Z.T
+    L, rows = arrays.pivots(A, 1e-8)
+    assert len(rows) == 5
+    same(np.tril(L) @ np.tril(L).T, A[np.ix_(rows, rows)])
+    assert arrays.pivots(np.zeros((3, 3)), 0.0)[1].size == 0

@@ -401,7 +401,7 @@ def test_scikit_learn_without_callbacks():
     """Where scikit-learn has no callbacks the estimators fit all the same."""
     code = """
 import sys
-import sklearn.base, sklearn.gaussian_process, sklearn.utils.validation
+import sklearn.base, sklearn.gaussian_process, sklearn.pipeline, sklearn.utils.validation
 sys.modules["sklearn.callback"] = None
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]

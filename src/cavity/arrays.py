@@ -13,7 +13,7 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy
 import numpy as np
-from array_api_compat import is_numpy_array, is_torch_array
+from array_api_compat import is_torch_array
 from scipy import special
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
@@ -31,15 +31,20 @@ __all__ = [
     "congruence_plus_identity",
     "copy",
     "erfcx",
+    "gram",
     "inner_product",
     "invert_lower",
+    "is_numpy_array",
     "log_ndtr",
     "lower_gram",
     "lower_product",
     "namespace",
     "ndtr",
+    "pivots",
     "put",
+    "row_blocks",
     "same_kind",
+    "scale_both",
     "solve_lower",
     "symmetric_product",
     "to_numpy",
@@ -56,6 +61,11 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
     """A Cholesky factorisation met a matrix that is not positive definite."""
 
 
+def is_numpy_array(x: Any) -> bool:
+    """Whether something is an array (or a number) of NumPy's."""
+    return isinstance(x, (np.ndarray, np.generic))
+
+
 def namespace(*arrays: Array) -> Namespace:
     """Return the array namespace that the arrays share."""
     # Asked for in every small function: plain NumPy arrays are told apart in no time.
@@ -66,7 +76,7 @@ def namespace(*arrays: Array) -> Namespace:
 
 def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
     """Return x with its entries moved into a range; the standard's own is slow on NumPy."""
-    if not isinstance(x, (np.ndarray, np.generic)):
+    if not is_numpy_array(x):
         return namespace(x).clip(x, low, high)
     if low is not None:
         x = np.maximum(x, low)
@@ -89,6 +99,11 @@ def to_numpy(x: Array) -> np.ndarray[Any, Any]:
 @cache
 def _lapack(name: str, dtype: str) -> Callable[..., Any]:
     return get_lapack_funcs(name, dtype=np.dtype(dtype))  # type: ignore[return-value]
+
+
+@cache
+def _blas(name: str, dtype: str) -> Callable[..., Any]:
+    return get_blas_funcs(name, dtype=np.dtype(dtype))
 
 
 def _fortran(A: Array) -> tuple[Array, bool]:
@@ -123,12 +138,31 @@ def _positive(L: Array, info: int) -> Array:
 def invert_lower(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular L; consumes L."""
     if is_numpy_array(L):
-        F, lower = _fortran(L)
-        inverse, _ = _lapack("trtri", L.dtype.char)(F, lower=lower, overwrite_c=True)
-        return inverse if lower else inverse.T
+        _invert_triangle(*_fortran(L))
+        return L
     if is_torch_array(L):
         return invert_lower_blocked(L, lambda A: solve_lower(A, _identity(A)))
     return namespace(L).linalg.solve(L, _identity(L))
+
+
+def _invert_triangle(F: Array, lower: bool, small: int = 64) -> None:
+    """Overwrite a triangle by its inverse, half by half: LAPACK's own is slow up to n ≈ 1000.
+
+    The corner B between the halves' triangles A and C becomes −C⁻¹ B A⁻¹ (−A⁻¹ B C⁻¹ in an upper
+    one).
+    """
+    n, kind = F.shape[0], F.dtype.char
+    if n <= small:
+        F[...] = _lapack("trtri", kind)(F, lower=lower)[0]
+        return
+    h = n // 2
+    corner = F[h:, :h] if lower else F[:h, h:]
+    left, right = (F[h:, h:], F[:h, :h]) if lower else (F[:h, :h], F[h:, h:])
+    _invert_triangle(left, lower, small)
+    _invert_triangle(right, lower, small)
+    trmm = _blas("trmm", kind)
+    product = trmm(-1.0, left, corner, lower=lower)
+    corner[...] = trmm(1.0, right, product, side=1, lower=lower, overwrite_b=True)
 
 
 def _identity(A: Array) -> Array:
@@ -140,7 +174,9 @@ def lower_gram(L: Array) -> Array:
     if is_numpy_array(L):
         F, lower = _fortran(L)
         G, _ = _lapack("lauum", L.dtype.char)(F, lower=lower, overwrite_c=True)
-        return _mirror_lower(G if lower else G.T)
+        G = _mirror_lower(G if lower else G.T)
+        # Symmetric, and handed out in the order that the rest of NumPy is fastest with.
+        return G.T if lower else G
     if is_torch_array(L):
         return _mirror_lower(gram_lower_blocked(L))
     return L.T @ L
@@ -149,11 +185,19 @@ def lower_gram(L: Array) -> Array:
 def _mirror_lower(A: Array, block: int = 256) -> Array:
     """Copy the lower triangle onto the upper one in place, a block of rows at a time."""
     xp = namespace(A)
-    for i, j in _row_blocks(A.shape[0], block):
+    for i, j in row_blocks(A.shape[0], block):
         A[i:j, j:] = A[j:, i:j].T
         inner = A[i:j, i:j]
-        inner[...] = xp.tril(inner) + xp.tril(inner, k=-1).T
+        if is_numpy_array(A):
+            np.copyto(inner, inner.T, where=_above_diagonal(j - i))
+        else:
+            inner[...] = xp.tril(inner) + xp.tril(inner, k=-1).T
     return A
+
+
+@cache
+def _above_diagonal(n: int) -> Array:
+    return np.tri(n, k=-1, dtype=bool).T
 
 
 def solve_lower(L: Array, b: Array, *, transpose: bool = False) -> Array:
@@ -187,28 +231,29 @@ def add_to_diagonal(A: Array, d: Array | float) -> Array:
 def congruence_plus_identity(K: Array, s: Array, out: Array | None = None) -> Array:
     """Return I + diag(s) K diag(s) of a symmetric K, to be factored.
 
-    On NumPy only the lower triangle is filled in, a block of rows at a time: one trip to memory.
-    The memory of an old matrix may be given for the new one.
+    On NumPy only the lower triangle is filled in, in LAPACK's order, a block of rows of its
+    transpose at a time: one trip to memory. The memory of an old matrix may be given for it.
     """
     if not is_numpy_array(K):
         B = K * s[:, None]
         B *= s[None, :]
         return add_to_diagonal(B, 1.0)
-    B = np.empty(K.shape, K.dtype) if out is None else out
-    for i, j in _row_blocks(K.shape[0]):
-        block = np.multiply(K[i:j, :j], s[i:j, None], out=B[i:j, :j])
-        block *= s[:j]
-    return add_to_diagonal(B, 1.0)
+    U = np.empty(K.shape, K.dtype) if out is None else out if out.flags.c_contiguous else out.T
+    for i, j in row_blocks(K.shape[0]):
+        block = np.multiply(K[i:j, i:], s[i:j, None], out=U[i:j, i:])
+        block *= s[i:]
+    return add_to_diagonal(U, 1.0).T
 
 
-def _row_blocks(n: int, rows: int = 64) -> Iterator[tuple[int, int]]:
+def row_blocks(n: int, rows: int = 64) -> Iterator[tuple[int, int]]:
+    """Cut n rows into blocks that fit into a processor's cache."""
     return ((i, min(i + rows, n)) for i in range(0, n, rows))
 
 
 def symmetric_product(K: Array, v: Array) -> Array:
     """Return K v of a symmetric matrix and a vector; NumPy reads one triangle only."""
     if is_numpy_array(K) and K.flags.c_contiguous:
-        return get_blas_funcs("symv", dtype=K.dtype)(1.0, K.T, v, lower=1)
+        return _blas("symv", K.dtype.char)(1.0, K.T, v, lower=1)
     return K @ v
 
 
@@ -219,8 +264,25 @@ def lower_product(L: Array, V: Array, *, transpose: bool = False) -> Array:
     F, lower = _fortran(L)
     trans = int(transpose if lower else not transpose)
     if V.ndim == 1:
-        return get_blas_funcs("trmv", dtype=L.dtype)(F, V, lower=lower, trans=trans)
-    return get_blas_funcs("trmm", dtype=L.dtype)(1.0, F, V, lower=lower, trans_a=trans)
+        return _blas("trmv", L.dtype.char)(F, V, lower=lower, trans=trans)
+    return _blas("trmm", L.dtype.char)(1.0, F, V, lower=lower, trans_a=trans)
+
+
+def gram(W: Array) -> Array:
+    """Return Wᵀ W; NumPy fills in the lower triangle only, to be factored."""
+    if not is_numpy_array(W):
+        return W.T @ W
+    F, tall = (W, True) if W.flags.f_contiguous else (W.T, False)
+    return _blas("syrk", W.dtype.char)(1.0, F, trans=int(tall), lower=1)
+
+
+def pivots(A: Array, tol: float) -> tuple[Array, Array]:
+    """Return the rows of A that matter and chol of A among them, rows in the order of weight.
+
+    Factored with pivots until no diagonal element of what is left exceeds the tolerance.
+    """
+    C, order, rank, _ = _lapack("pstrf", A.dtype.char)(A, tol=tol, lower=1)
+    return C[:rank, :rank], order[:rank] - 1
 
 
 def inner_product(A: Array, B: Array) -> float:
@@ -248,6 +310,8 @@ def copy(A: Array, out: Array | None = None) -> Array:
     """Return a copy that may be consumed, in the memory of an old matrix if one is given."""
     if out is None:
         return namespace(A).asarray(A, copy=True)
+    if is_numpy_array(A) and A.flags.c_contiguous != out.flags.c_contiguous:
+        out = out.T
     out[...] = A
     return out
 
@@ -263,11 +327,23 @@ def put(x: Array, index: Array, values: Array) -> Array:
     return same_kind(changed, x)
 
 
+def scale_both(A: Array, a: Array, b: Array) -> Array:
+    """Return diag(a) A diag(b); consumes A."""
+    if not is_numpy_array(A):
+        A *= a[:, None]
+        A *= b[None, :]
+        return A
+    for i, j in row_blocks(A.shape[0]):
+        A[i:j] *= a[i:j, None]
+        A[i:j] *= b
+    return A
+
+
 def add_outer(A: Array, c: float, s: Array) -> Array:
     """Return A + c s sᵀ of a symmetric A; consumes A."""
     if is_numpy_array(A) and A.flags.c_contiguous:
         # A is symmetric, so its transpose (LAPACK's order) may be updated in its place.
-        ger = get_blas_funcs("ger", dtype=A.dtype)
+        ger = _blas("ger", A.dtype.char)
         ger(c, s, s, a=A.T, overwrite_a=True)
         return A
     if is_torch_array(A):

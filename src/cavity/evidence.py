@@ -1,7 +1,7 @@
 """The evidence of a kernel's hyperparameters and its gradient."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -71,12 +71,22 @@ class Evidence:
     likelihood: Likelihood
     method: Method
     copies: Array
+    _last: dict[bytes, KernelRule] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+
+    def at(self, theta: Array) -> KernelRule:
+        """Return the kernel at these hyperparameters; the last one is remembered."""
+        key = np.asarray(theta, dtype=float).tobytes()
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = self.rule.with_theta(theta)
+        return self._last[key]
 
     def fits(self, theta: Array, starts: Sequence[Start] | None = None) -> list[Fit]:
         """Infer every target at these hyperparameters."""
-        nearby = starts[0].nearby if starts else None
-        K = _finite(self.rule.with_theta(theta).matrix(self.X))
-        prior = DensePrior(K, None if nearby is None else nearby.scratch)
+        K = _finite(self.at(theta).matrix(self.X))
+        prior = DensePrior(K, starts[0].scratch if starts else None)
         problems = [Problem(self.likelihood, prior, y, self.copies) for y in self.targets]
         begin = starts if starts is not None else [None] * len(problems)
         return [self.method.fit(p, s) for p, s in zip(problems, begin, strict=True)]
@@ -94,7 +104,7 @@ class Evidence:
         """Return the gradient in theta, given the fits there."""
         if not self.method.has_gradient:
             return self._differences(theta)
-        rule = self.rule.with_theta(theta)
+        rule = self.at(theta)
         return np.sum([self._slope(rule, fit) for fit in fits], axis=0)
 
     def _slope(self, rule: KernelRule, fit: Fit) -> Array:

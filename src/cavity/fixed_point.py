@@ -72,6 +72,7 @@ def solve(
     tol: float,
     max_iter: int,
     memory: int = 0,
+    patience: int | None = None,
 ) -> Solution[S]:
     """Walk towards the point where ``target(x) = x``.
 
@@ -91,11 +92,16 @@ def solve(
         The most evaluations to make.
     memory : int
         How many steps back to look.
+    patience : int, optional
+        After how many steps that bring no smaller residual to give up.
     """
     state = evaluate(x)
     step, n_iter = 1.0, 1
     history = _History(memory)
+    best, idle = state.residual, 0
     while state.residual > tol and n_iter < max_iter and step > _SMALLEST_STEP:
+        if patience is not None and idle > patience:
+            break
         plain = state.target() - x
         change = history.extrapolate(x, plain, step)
         while n_iter < max_iter and step > _SMALLEST_STEP:
@@ -104,6 +110,8 @@ def solve(
             if _no_worse(trial, state):
                 x, state = x + change, trial
                 step = min(1.0, _GROWTH * step)
+                idle = 0 if state.residual < best else idle + 1
+                best = min(best, state.residual)
                 break
             # What was extrapolated is not trusted again: fall back on the plain direction.
             step *= 0.5

@@ -36,18 +36,21 @@ def conjugate_gradients(
     x : array of shape (n,)
     converged : bool
     """
-    xp = namespace(b)
-    x, r = xp.zeros_like(b), b
+    x, r = namespace(b).zeros_like(b), b
     z = r if precondition is None else precondition(r)
-    p, rho = z, xp.sum(r * z)
+    p, rho = z, r @ z
     for _ in range(max_iter):
-        if float(xp.sum((weight * r) ** 2)) <= atol**2:
+        if _square(weight * r) <= atol**2:
             return x, True
         A_p = product(p)
-        step = rho / xp.sum(p * A_p)
+        step = rho / (p @ A_p)
         x = x + step * p
         r = r - step * A_p
         z = r if precondition is None else precondition(r)
-        last, rho = rho, xp.sum(r * z)
+        last, rho = rho, r @ z
         p = z + (rho / last) * p
-    return x, float(xp.sum((weight * r) ** 2)) <= atol**2
+    return x, _square(weight * r) <= atol**2
+
+
+def _square(v: Array) -> float:
+    return float(v @ v)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer", "Optimum", "Watcher", "best_of", "climb", "maximise", "starting_points"]
 
-_TUNING_TOL = 1e-4
+_TUNING_TOL = {True: 1e-4, False: 1e-6}
+"""Residual of an inference that is good enough for a search, by whether its evidence is stationary
+in what is iterated: then its error is the square of the residual."""
 _USABLE = 1e-2
 """Residual of an inference that stopped early, up to which its evidence still guides a search."""
 _HOPELESS = 1e50
@@ -228,14 +230,10 @@ def best_of(optima: Sequence[Optimum]) -> Optimum:
 
 
 def _loosened(evidence: Evidence) -> Evidence:
-    """Return the evidence to a precision that an optimiser can use.
-
-    Where it is stationary in what is iterated, its error is the square of the tolerance.
-    """
+    """Return the evidence to a precision that an optimiser can use."""
     method = evidence.method
-    if not method.is_stationary:
-        return evidence
-    return replace(evidence, method=replace(method, tol=max(method.tol, _TUNING_TOL)))
+    tol = max(method.tol, _TUNING_TOL[method.is_stationary])
+    return replace(evidence, method=replace(method, tol=tol))
 
 
 def _l_bfgs_b(descent: _Descent, theta: Array, bounds: Array) -> tuple[Array, float]:

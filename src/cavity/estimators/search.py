@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from cavity.arrays import Array
 from cavity.estimators.latent import LatentProcess
@@ -118,5 +119,13 @@ def _parallel(estimator: Any, tasks: int, **options: Any) -> Any:
 
 
 def _threads(small: bool) -> AbstractContextManager[Any]:
-    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas") if small else nullcontext()
+    limits: AbstractContextManager[Any] = (
+        _controller().limit(limits=1, user_api="blas") if small else nullcontext()
+    )
     return limits
+
+
+@cache
+def _controller() -> Any:
+    """Return what sets the threads of BLAS; looking for it takes longer than a small fit's step."""
+    return ThreadpoolController()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cavity.arrays import Array, clip, namespace
 from cavity.likelihoods import Likelihood
-from cavity.priors import DensePosterior, DensePrior, Factor
+from cavity.priors import DensePosterior, DensePrior, Factor, LowRankFactor, LowRankPrior, Scratch
 from cavity.sites import Marginals, Moments, Sites, cavity, expand, match
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "log_joint_at_mode",
     "register",
     "site_of",
+    "with_stand_in",
     "with_whole_copies",
 ]
 
@@ -59,8 +60,14 @@ class Start(NamedTuple):
 
     alpha: Array
     variance: Array
-    nearby: Factor | None = None
+    nearby: Factor | LowRankFactor | None = None
     """A factor that helps to solve for the means."""
+    sites: Sites | None = None
+    """The sites: under another prior their posterior is a better guess than α itself."""
+    rehearsed: Array | None = None
+    """The variance that a stand-in for the prior had led to."""
+    scratch: Scratch | None = None
+    """Memory that has served there."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,11 @@ def register(cls: M) -> M:
     """Make a method known by its name."""
     METHODS[cls.name] = cls
     return cls
+
+
+def with_stand_in(problem: Problem, prior: LowRankPrior) -> Problem:
+    """Return the problem with a stand-in for its prior, to find means and variances with."""
+    return problem._replace(prior=prior)  # type: ignore[arg-type]
 
 
 def with_whole_copies(problem: Problem) -> Problem:

@@ -7,15 +7,16 @@ side by side oscillates (separable data under a wide prior).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cavity.arrays import Array, namespace
-from cavity.fixed_point import solve
-from cavity.inference.base import Problem, Report, Start
+from cavity.fixed_point import Solution, solve
+from cavity.inference.base import Problem, Report, Start, with_stand_in
 from cavity.inference.newton import Response, Steps, solve_means
-from cavity.priors import DensePosterior
+from cavity.priors import DensePosterior, stand_in
 from cavity.sites import Local
 
-__all__ = ["solve_consistent"]
+__all__ = ["Equations", "solve_consistent"]
 
 _INNER_ITERATIONS = 100
 _MEMORY = 5
@@ -23,23 +24,35 @@ _WARM = 1e-3
 # Changes below this that do not fall any more are rounding.
 _NOISE = 1e-6
 # The means need not be better known than the variances that they depend on.
-_INNER_SHARE = 1e-3
+_INNER_SHARE, _ROUGH_SHARE = 1e-3, 0.1
+# A stand-in for the prior is not worth to be solved to more digits, nor for long.
+_REHEARSED, _REHEARSALS = 1e-3, 10
+# Its contraction is not believed beyond this.
+_FASTEST = 0.05
 
 
 class _Point:
     """Log variances, the posterior that belongs to them, and the variances this one gives back.
 
     The posterior is closer to the fixed point than the variances it was made with, by the factor
-    at which the iteration contracts; ``residual`` says how far off the posterior is.
+    at which the iteration contracts; ``residual`` says how far off the posterior is. A change
+    counts by what it does to the posterior: in proportion to the share τ Σ that the example's own
+    site has in its marginal's precision.
     """
 
     def __init__(
-        self, x: Array, posterior: DensePosterior, updated: Array, last: "_Point | None"
+        self,
+        x: Array,
+        posterior: DensePosterior,
+        image: Array,
+        last: "_Point | None",
+        expected: float,
     ) -> None:
-        self.x, self.posterior = x, posterior
-        self._target = namespace(updated).log(updated)
-        self.change = _distance(self._target, x)
-        self.residual = self.change * (1.0 if last is None else self._contraction(last))
+        self.x, self.posterior, self.image = x, posterior, image
+        self._weight = 1.0 - posterior.local.rest
+        self.change = self._distance(image, x)
+        self.contraction = expected if last is None else self._contraction(last)
+        self.residual = self.change * self.contraction
         self.merit = -self.change
         if last is not None and last.change < _NOISE and self.change > 0.5 * last.change:
             # Only rounding is left, which no further step will take away.
@@ -47,16 +60,27 @@ class _Point:
 
     def _contraction(self, last: "_Point") -> float:
         """How much closer to each other two points have come, doubled to be safe."""
-        moved = _distance(self.x, last.x)
-        return min(1.0, 2.0 * _distance(self._target, last.target()) / moved) if moved else 1.0
+        moved = self._distance(self.x, last.x)
+        return min(1.0, 2.0 * self._distance(self.image, last.image) / moved) if moved else 1.0
+
+    def _distance(self, a: Array, b: Array) -> float:
+        xp = namespace(a)
+        return float(xp.max(self._weight * xp.abs(a - b)))
 
     def target(self) -> Array:
-        return self._target
+        """Where the iteration leads."""
+        return self.image
 
 
-def _distance(a: Array, b: Array) -> float:
-    xp = namespace(a)
-    return float(xp.max(xp.abs(a - b)))
+class Equations(NamedTuple):
+    """What makes the variances consistent.
+
+    ``respond`` makes the examples' response for given variances, ``read_off`` reads the variances
+    off a posterior's local view.
+    """
+
+    respond: Callable[[Problem, Array], Response]
+    read_off: Callable[[Local, Array], Array]
 
 
 class _Climb:
@@ -65,13 +89,14 @@ class _Climb:
     def __init__(
         self,
         problem: Problem,
-        respond: Callable[[Problem, Array], Response],
-        read_off: Callable[[Local, Array], Array],
+        equations: Equations,
         start: Start | None,
         tol: float,
+        share: float = _INNER_SHARE,
+        contraction: float = 1.0,
     ) -> None:
-        self.problem, self.respond, self.read_off = problem, respond, read_off
-        self.tol = tol
+        self.problem, self.equations = problem, equations
+        self.tol, self.share, self.contraction = tol, share, contraction
         self.steps = Steps(problem.prior)
         self.last: _Point | None = None
         if start is None:
@@ -79,13 +104,15 @@ class _Climb:
             # Far from the variances sought it does not pay to solve for the means.
             self.inner_tol = float("inf")
         else:
-            self.alpha, self.steps.nearby = start.alpha, start.nearby
+            self.alpha = self.steps.begin(start)
             self.inner_tol = _WARM
 
     def __call__(self, log_variance: Array) -> _Point:
+        xp = namespace(log_variance)
+        respond, read_off = self.equations
         means = solve_means(
             self.problem,
-            self.respond(self.problem, namespace(log_variance).exp(log_variance)),
+            respond(self.problem, xp.exp(log_variance)),
             self.alpha,
             self.steps,
             tol=self.inner_tol,
@@ -95,8 +122,8 @@ class _Climb:
         # The posterior's own α is one more Newton step, already paid for.
         self.alpha = posterior.alpha
         self.steps.lean_on(posterior)
-        updated = self.read_off(posterior.local, self.problem.copies)
-        point = _Point(log_variance, posterior, updated, self.last)
+        image = xp.log(read_off(posterior.local, self.problem.copies))
+        point = _Point(log_variance, posterior, image, self.last, self.contraction)
         if self.inner_tol < float("inf"):
             # What the means still lack counts, too.
             point.residual = max(point.residual, means.residual)
@@ -104,14 +131,13 @@ class _Climb:
             # Without its means a point is no measure for the next one.
             point.merit = -float("inf")
         self.last = point
-        self.inner_tol = max(_INNER_SHARE * min(self.tol, 1.0), _INNER_SHARE * point.residual)
+        self.inner_tol = self.share * max(min(self.tol, 1.0), point.residual)
         return point
 
 
 def solve_consistent(
     problem: Problem,
-    respond: Callable[[Problem, Array], Response],
-    read_off: Callable[[Local, Array], Array],
+    equations: Equations,
     start: Start | None,
     *,
     tol: float,
@@ -122,19 +148,53 @@ def solve_consistent(
     Parameters
     ----------
     problem : Problem
-    respond : callable
-        Makes the examples' response for given variances.
-    read_off : callable
-        Reads the variances off a posterior's local view.
+    equations : Equations
     start : Start or None
     tol, max_iter
         Of the outer loop.
     """
-    xp = namespace(problem.y)
-    begin = problem.prior.diag if start is None else start.variance
-    climb = _Climb(problem, respond, read_off, start, tol)
-    solution = solve(climb, xp.log(begin), tol=tol, max_iter=max_iter, memory=_MEMORY)
-    report = Report(solution.converged, solution.n_iter, solution.residual, str(solution))
-    posterior = solution.state.posterior
-    variance = xp.exp(solution.state.target())
-    return posterior, report, Start(posterior.alpha, variance, posterior.factor)
+    begin, contraction = _rehearse(problem, equations, start)
+    climb = _Climb(problem, equations, begin, tol, contraction=contraction)
+    found = _solve(climb, begin, max_iter)
+    if begin is not start and not found.converged:
+        found = _solve(_Climb(problem, equations, start, tol), start, max_iter)
+    report = Report(found.converged, found.n_iter, found.residual, str(found))
+    end = _go_on(found)._replace(scratch=problem.prior.scratch)
+    if begin is not None and begin.rehearsed is not None:
+        # What has been rehearsed needs no other help.
+        end = end._replace(rehearsed=begin.rehearsed, nearby=None)
+    return found.state.posterior, report, end
+
+
+def _rehearse(
+    problem: Problem, equations: Equations, start: Start | None
+) -> tuple[Start | None, float]:
+    """Return a start close by, and the contraction to expect there.
+
+    Where there is a stand-in for the prior, it is solved first. Its variances are wrong, but
+    from one prior to the next they change nearly as the right ones do.
+    """
+    prior = stand_in(problem.prior)
+    if prior is None:
+        return start, 1.0
+    climb = _Climb(with_stand_in(problem, prior), equations, start, _REHEARSED, _ROUGH_SHARE)
+    found = _solve(climb, start, _REHEARSALS)
+    if not found.converged:
+        return start, 1.0
+    end = _go_on(found)
+    here = end.variance
+    if start is not None and start.rehearsed is not None:
+        end = end._replace(variance=here * start.variance / start.rehearsed)
+    return end._replace(rehearsed=here), max(_FASTEST, found.state.contraction)
+
+
+def _solve(climb: _Climb, start: Start | None, max_iter: int) -> Solution[_Point]:
+    begin = climb.problem.prior.diag if start is None else start.variance
+    x = namespace(begin).log(begin)
+    return solve(climb, x, tol=climb.tol, max_iter=max_iter, memory=_MEMORY)
+
+
+def _go_on(solution: Solution[_Point]) -> Start:
+    posterior, image = solution.state.posterior, solution.state.image
+    variance = namespace(image).exp(image)
+    return Start(posterior.alpha, variance, posterior.factor, posterior.sites)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from cavity.arrays import Array, namespace
 from cavity.inference.base import Method, Problem, Report, Start, register, with_whole_copies
-from cavity.inference.consistent import solve_consistent
+from cavity.inference.consistent import Equations, solve_consistent
 from cavity.inference.newton import cavity_response
 from cavity.inference.sweeps import RunningPosterior, revisit
 from cavity.priors import DensePosterior
@@ -47,8 +47,7 @@ class EP(Method):
         if self.schedule == "parallel":
             found = solve_consistent(
                 problem,
-                cavity_response,
-                _cavity_variance,
+                Equations(cavity_response, _cavity_variance),
                 start,
                 tol=self.tol,
                 max_iter=self.max_iter,

@@ -3,12 +3,23 @@
 from typing import Any, ClassVar
 
 from cavity.arrays import Array, add_outer, namespace
-from cavity.inference.base import Method, Problem, Report, Start, log_joint_at_mode, register
-from cavity.inference.newton import Response, Steps, solve_means
-from cavity.priors import DensePosterior
+from cavity.fixed_point import Solution
+from cavity.inference.base import (
+    Method,
+    Problem,
+    Report,
+    Start,
+    log_joint_at_mode,
+    register,
+    with_stand_in,
+)
+from cavity.inference.newton import MeansState, Response, Steps, solve_means
+from cavity.priors import DensePosterior, stand_in
 from cavity.sites import Moments, Sites, expand
 
 __all__ = ["Laplace"]
+
+_REHEARSED = 3e-2
 
 
 @register
@@ -21,15 +32,32 @@ class Laplace(Method):
 
     def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
         """Find the mode by Newton's method."""
-        xp = namespace(problem.y)
-        alpha = xp.zeros_like(problem.prior.diag) if start is None else start.alpha
         steps = Steps(problem.prior)
-        found = solve_means(
-            problem, _response(problem), alpha, steps, tol=self.tol, max_iter=self.max_iter
-        )
+        alpha = self._begin(problem, start, steps)
+        found = self._mode(problem, alpha, steps)
         posterior = problem.prior.condition(found.state.sites)
         report = Report(found.converged, found.n_iter, found.residual, str(found))
-        return posterior, report, Start(found.x, problem.prior.diag)
+        end = Start(found.x, problem.prior.diag, posterior.factor, posterior.sites)
+        return posterior, report, end._replace(scratch=problem.prior.scratch)
+
+    def _mode(self, problem: Problem, alpha: Array, steps: Steps) -> Solution[MeansState]:
+        response = _response(problem)
+        return solve_means(problem, response, alpha, steps, tol=self.tol, max_iter=self.max_iter)
+
+    def _begin(self, problem: Problem, start: Start | None, steps: Steps) -> Array:
+        """Begin where a fit nearby ended, or at the mode under a stand-in for the prior."""
+        if start is not None:
+            return steps.begin(start)
+        alpha = namespace(problem.y).zeros_like(problem.prior.diag)
+        prior = stand_in(problem.prior, rough=False)
+        if prior is None:
+            return alpha
+        easy = with_stand_in(problem, prior)
+        found = solve_means(
+            easy, _response(easy), alpha, Steps(prior), tol=_REHEARSED, max_iter=self.max_iter
+        )
+        steps.lean_on(prior.condition(found.state.sites))
+        return found.x
 
     def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
         """Return log p(y|f̂) − ½ α·f̂ − Σ log L_ii, R&W (3.32)."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from cavity.arrays import Array, clip, namespace
 from cavity.fixed_point import Solution, solve
-from cavity.inference.base import Problem, site_of
+from cavity.inference.base import Problem, Start, site_of
 from cavity.krylov import conjugate_gradients
-from cavity.priors import DensePosterior, DensePrior, Factor
+from cavity.priors import DensePosterior, DensePrior, Factor, LowRankFactor, LowRankPrior
 from cavity.sites import Marginals, Moments, Sites, expand
 
 __all__ = [
@@ -42,11 +42,13 @@ class Response(NamedTuple):
 _ROUNDING = 16.0
 # An equation that rounding alone can miss by more than this is not solved.
 _FORGIVEN = 1e-5
-# Newton's method forgives an inexact step; backtracking guards what is left.
-_CG_RTOL = 1e-4
+# Newton's method forgives an inexact step, the more so far away; backtracking guards what is left.
+_CG_RTOL, _CG_ROUGH = 1e-4, 1e-2
 # Beyond so many products a factorisation is the cheaper step.
 _CG_PATIENCE = 20
 _CG_LIMIT = 1000
+# Steps without a smaller residual after which only rounding is left.
+_PATIENCE = 5
 
 
 def cavity_response(problem: Problem, variance: Array) -> Response:
@@ -135,45 +137,58 @@ class Steps:
         Whether to factor B when conjugate gradients are slow.
     """
 
-    def __init__(self, prior: DensePrior, *, may_factor: bool = True) -> None:
+    def __init__(self, prior: DensePrior | LowRankPrior, *, may_factor: bool = True) -> None:
         self.prior = prior
         self.may_factor = may_factor
-        self.nearby: Factor | None = None
+        self.nearby: Factor | LowRankFactor | None = None
         self._holder: DensePosterior | None = None
 
     def lean_on(self, posterior: DensePosterior) -> None:
         """Let a posterior's factor help with the next steps."""
         self._holder, self.nearby = posterior, posterior.factor
 
+    def begin(self, start: Start) -> Array:
+        """Return the α of a fit nearby: what its sites make of the present prior."""
+        self.nearby = start.nearby
+        if start.sites is None:
+            return start.alpha
+        return self._solve(start.sites, 0.0, start.sites.nu, _CG_ROUGH)
+
     def __call__(self, state: MeansState) -> Array:
-        """Return the α that a Newton step leads to.
+        """Return the α that a Newton step leads to."""
+        tau, nu = state.sites
+        rtol = min(_CG_ROUGH, max(_CG_RTOL, 0.1 * state.residual))
+        return self._solve(state.sites, state.alpha, nu - state.alpha - tau * state.mean, rtol)
+
+    def _solve(self, sites: Sites, alpha: Array | float, missing: Array, rtol: float) -> Array:
+        """Return the posterior's α, of which α + K α so far leaves something missing.
 
         With δ = b − S z and B z = S K b, what (I + T K) δ = b still lacks is S times the residual
         of z's own equation, which is therefore what conjugate gradients have to make small.
         """
-        xp = namespace(state.alpha)
-        tau, nu = state.sites
-        s = xp.sqrt(tau)
+        if self.may_factor and self.prior.factors_cheaply:
+            return self.prior.condition(sites).alpha
+        xp = namespace(missing)
+        s = xp.sqrt(sites.tau)
         product = self.prior.product
-        missing = nu - state.alpha - tau * state.mean
         z, converged = conjugate_gradients(
             lambda v: v + s * product(s * v),
             s * product(missing),
             weight=s,
-            atol=_CG_RTOL * float(xp.sqrt(xp.sum(missing**2))),
+            atol=rtol * float(xp.sqrt(xp.sum(missing**2))),
             max_iter=_CG_PATIENCE if self.may_factor else _CG_LIMIT,
             precondition=None if self.nearby is None else self.nearby.solve,
         )
         if converged or not self.may_factor:
-            return state.alpha + missing - s * z
-        return self._factor(state)
+            return alpha + missing - s * z
+        return self._factor(sites)
 
-    def _factor(self, state: MeansState) -> Array:
+    def _factor(self, sites: Sites) -> Array:
         """Take the step by a new factor, in the place of the one that did not help."""
         if self._holder is not None:
             self._holder.forget_factor()
         self._holder = self.nearby = None
-        posterior = self.prior.condition(state.sites)
+        posterior = self.prior.condition(sites)
         self.nearby = posterior.factor
         return posterior.alpha
 
@@ -189,5 +204,9 @@ def solve_means(
 ) -> Solution[MeansState]:
     """Solve α = w d1 by Newton's method with backtracking on the residual."""
     return solve(
-        lambda a: MeansState(problem, a, response, steps), alpha, tol=tol, max_iter=max_iter
+        lambda a: MeansState(problem, a, response, steps),
+        alpha,
+        tol=tol,
+        max_iter=max_iter,
+        patience=_PATIENCE,
     )

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from cavity.arrays import Array, namespace
 from cavity.inference.base import Method, Problem, Report, Start, register
-from cavity.inference.consistent import solve_consistent
+from cavity.inference.consistent import Equations, solve_consistent
 from cavity.inference.newton import expected_response
 from cavity.priors import DensePosterior
 from cavity.sites import Local
@@ -27,7 +27,11 @@ class Variational(Method):
     def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
         """Iterate the marginal variances, the means solved in between."""
         return solve_consistent(
-            problem, expected_response, _variance, start, tol=self.tol, max_iter=self.max_iter
+            problem,
+            Equations(expected_response, _variance),
+            start,
+            tol=self.tol,
+            max_iter=self.max_iter,
         )
 
     def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:

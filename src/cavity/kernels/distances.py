@@ -8,14 +8,23 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_array
 from scipy.spatial.distance import cdist, pdist, squareform
 
-from cavity.arrays import Array, add_to_diagonal, inner_product, namespace, same_kind, to_numpy
+from cavity.arrays import (
+    Array,
+    add_to_diagonal,
+    inner_product,
+    is_numpy_array,
+    namespace,
+    row_blocks,
+    same_kind,
+    to_numpy,
+)
 
 __all__ = [
     "centre",
     "contract",
+    "contract_product",
     "exp",
     "norm",
     "pair_distances",
@@ -68,8 +77,9 @@ def pair_distances(U: Array, V: Array | None = None, *, exact: bool = False) -> 
         Ask for small distances with a small relative error; for functions that are not smooth
         in the squared distance, or oscillate.
     """
-    exact = exact or _wide(U, V)
-    if is_numpy_array(U) and (exact or U.shape[1] <= _FEW_COLUMNS):
+    few = U.shape[1] <= _FEW_COLUMNS
+    exact = exact or (not (few and is_numpy_array(U)) and _wide(U, V))
+    if is_numpy_array(U) and (exact or few):
         D = pdist(U, "sqeuclidean") if V is None else cdist(U, V, "sqeuclidean")
         # Overflow to inf would make 0·inf of a polynomial times an exponential.
         return np.minimum(D, _far(U) ** 2, out=D) if _overflows(U, V) else D
@@ -93,6 +103,29 @@ def weigh(G: Array, values: Array) -> float:
     return inner_product(G, values)
 
 
+def contract_product(U: Array, G: Array, K: Array) -> Array:
+    """Return Σ_ij G_ij K_ij (u_id − u_jd)² for each column d; NumPy forms G ∘ K in blocks of rows.
+
+    Parameters
+    ----------
+    U : array of shape (n, d)
+        Inputs, centred and scaled.
+    G, K : arrays of shape (n, n)
+        Symmetric.
+    """
+    if not is_numpy_array(U):
+        return contract(U, without_diagonal(G * K), norm(G))
+    n = U.shape[0]
+    row, W_U, square = np.empty(n), np.empty_like(U), 0.0
+    for i, j in row_blocks(n):
+        W = G[i:j] * K[i:j]
+        np.fill_diagonal(W[:, i:j], 0.0)
+        row[i:j], W_U[i:j], square = W.sum(axis=1), W @ U, square + inner_product(W, W)
+    if _is_accurate(U, sqrt(square), norm(G)):
+        return _gather(U, row, W_U)
+    return contract(U, without_diagonal(G * K), norm(G))
+
+
 def contract(U: Array, W: Array, reference: float) -> Array:
     """Return Σ_ij W_ij (u_id − u_jd)² for each column d, as a NumPy vector.
 
@@ -105,12 +138,19 @@ def contract(U: Array, W: Array, reference: float) -> Array:
     reference : float
         The Frobenius norm against which rounding errors may be small.
     """
-    xp = namespace(U, W)
-    peak = float(xp.max(xp.abs(U)))
-    # Errors are eps·max u²·‖W‖: large for close pairs of rough kernels with far-away inputs.
-    if peak * peak * norm(W) <= _LOSS * reference:
-        return _contract_by_product(U, W)
+    if _is_accurate(U, norm(W), reference):
+        return _gather(U, namespace(W).sum(W, axis=1), W @ U)
     return np.asarray([_contract_column(U[:, k], W) for k in range(U.shape[1])])
+
+
+def _is_accurate(U: Array, weight: float, reference: float) -> bool:
+    """Whether a contraction by products keeps its digits.
+
+    Its errors are eps·max u²·‖W‖: large for close pairs of rough kernels with far-away inputs.
+    """
+    xp = namespace(U)
+    peak = float(xp.max(xp.abs(U)))
+    return peak * peak * weight <= _LOSS * reference
 
 
 def norm(A: Array) -> float:
@@ -180,11 +220,10 @@ def _squared_differences(u: Array, v: Array) -> Array:
     return E
 
 
-def _contract_by_product(U: Array, W: Array) -> Array:
+def _gather(U: Array, row: Array, W_U: Array) -> Array:
     xp = namespace(U)
-    row = xp.sum(W, axis=1)
     first = xp.sum(row[:, None] * (U * U), axis=0)
-    return 2.0 * to_numpy(first - xp.sum(U * (W @ U), axis=0))
+    return 2.0 * to_numpy(first - xp.sum(U * W_U, axis=0))
 
 
 def _contract_column(u: Array, W: Array, rows: int = 64) -> float:

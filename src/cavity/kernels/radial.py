@@ -19,12 +19,12 @@ from cavity.kernels.base import Rule, register
 from cavity.kernels.distances import (
     centre,
     contract,
+    contract_product,
     exp,
     norm,
     pair_distances,
     scale,
     square,
-    without_diagonal,
 )
 
 __all__ = ["RadialRule"]
@@ -135,10 +135,12 @@ class RadialRule(Rule):
         """Contract the weights with ∂K/∂log ℓ by matrix products, theory 2."""
         if self.kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
-        W = self._weights(X, G, K)
         # Scaled only when centred: differences of scaled offsets would have lost digits.
         (U,) = scale(self.kernel.length_scale, X - centre(X))
-        gradient = contract(U, W, norm(G))
+        if self.reads_K and K is not None:
+            gradient = contract_product(U, G, K)
+        else:
+            gradient = contract(U, self._weights(X, G), norm(G))
         return gradient if self.kernel.anisotropic else gradient.sum(keepdims=True)
 
     def noisy(self, X: Array) -> bool:
@@ -150,11 +152,9 @@ class RadialRule(Rule):
         """Whether the kernel is its own derivative's factor."""
         return _profile(self.kernel) is _GAUSSIAN
 
-    def _weights(self, X: Array, G: Array, K: Array | None) -> Array:
+    def _weights(self, X: Array, G: Array) -> Array:
         """Return G ∘ w(r) with a zero diagonal."""
         profile = _profile(self.kernel)
-        if profile is _GAUSSIAN and K is not None:
-            return without_diagonal(G * K)
         (U,) = scale(self.kernel.length_scale, X)
         W = square(profile.w(pair_distances(U, exact=profile.rough)), 0.0)
         W *= G

@@ -102,6 +102,10 @@ class Likelihood(ABC):
         """Whether p(−1|−f) = p(+1|f), so that the sign of f's mean decides between two classes."""
         return False
 
+    def blurred(self, variance: float) -> Likelihood | None:
+        """Return E p(y|f + ε) with Gaussian ε of this variance, where that is known."""
+        return None
+
     @property
     def latent_noise(self) -> Array | float:
         """Variance of Gaussian noise on f that p(y|f) has folded in."""

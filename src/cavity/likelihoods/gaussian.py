@@ -74,6 +74,10 @@ class Gaussian(Likelihood, name="gaussian"):
         """Return the likelihood of some of the examples."""
         return Gaussian(take(self.noise_variance, rows), take(self.log_scale, rows))
 
+    def blurred(self, variance: float) -> Likelihood:
+        """Return the Gaussian with more noise."""
+        return Gaussian(self.noise_variance + variance, self.log_scale)
+
     @property
     def latent_noise(self) -> Array | float:
         """The noise variance."""

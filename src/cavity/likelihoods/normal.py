@@ -7,7 +7,7 @@ z + h is the excess's mean, 1 + ∂²log Φ its variance, ∂³log Φ and ∂⁴
 
 import math
 
-from cavity.arrays import Array, clip, log_ndtr, namespace
+from cavity.arrays import Array, clip, is_numpy_array, log_ndtr, namespace
 from cavity.sites import Marginals
 
 __all__ = ["hazard", "log_ndtr_derivatives", "proper", "standardise"]
@@ -34,6 +34,11 @@ def standardise(m: Array, scale: Array | float) -> Array:
 def _split(z: Array, switch: float) -> tuple[Array, Array, Array]:
     """Return where the tail is, and arguments that are harmless for either branch."""
     return z < switch, clip(-z, low=-switch), clip(z, low=switch)
+
+
+def _is_empty(tail: Array) -> bool:
+    """Whether there is nothing in the tail; elsewhere than on NumPy it costs more to look."""
+    return is_numpy_array(tail) and not tail.any()
 
 
 def _excess_ratios(t: Array, depth: int) -> tuple[Array, Array, Array, Array]:
@@ -69,6 +74,9 @@ def hazard(z: Array) -> tuple[Array, Array, Array]:
     xp = namespace(z)
     log_cdf = log_ndtr(z)
     tail, t, near = _split(z, _EXCESS_TAIL)
+    if _is_empty(tail):
+        h = _direct_hazard(z, log_cdf)
+        return log_cdf, h, z + h
     excess = _excess_ratios(t, _EXCESS_DEPTH)[0]
     h = _direct_hazard(near, xp.where(tail, 0.0, log_cdf))
     return log_cdf, xp.where(tail, t + excess, h), xp.where(tail, excess, near + h)
@@ -88,6 +96,8 @@ def log_ndtr_derivatives(z: Array) -> tuple[Array, Array, Array, Array]:
     """
     xp = namespace(z)
     tail, t, near = _split(z, _TAIL)
+    if _is_empty(tail):
+        return _direct_derivatives(z)
     pairs = zip(_tail_derivatives(t), _direct_derivatives(near), strict=True)
     d1, d2, d3, d4 = (xp.where(tail, a, b) for a, b in pairs)
     return d1, d2, d3, d4

@@ -72,6 +72,10 @@ class Probit(Likelihood, name="probit"):
         share = c.variance / (c.variance + self.noise_variance)
         return c3 * share**3, c4 * share**4
 
+    def blurred(self, variance: float) -> Likelihood:
+        """Return the probit with more noise."""
+        return Probit(self.noise_variance + variance)
+
     @property
     def latent_noise(self) -> Array | float:
         """The noise variance: a probit is a step on f plus noise."""

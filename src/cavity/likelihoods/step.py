@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from cavity.arrays import Array, namespace
-from cavity.likelihoods.base import Likelihood, draw_labels
+from cavity.likelihoods.base import REGISTRY, Likelihood, draw_labels
 from cavity.likelihoods.normal import hazard, log_ndtr_derivatives, proper, standardise
 from cavity.sites import Marginals, Moments
 
@@ -61,6 +61,10 @@ class Step(Likelihood, name="step"):
         sd = namespace(c.mean).sqrt(proper(c).variance)
         _, _, d3, d4 = log_ndtr_derivatives(standardise(y * c.mean, sd))
         return y * d3 * sd**3, d4 * sd**4
+
+    def blurred(self, variance: float) -> Likelihood:
+        """Return the probit: a step seen through noise."""
+        return REGISTRY["probit"](variance)  # type: ignore[call-arg]
 
     def power(self, eta: Array | float) -> Likelihood:
         """Return the step itself: zero and one are their own powers."""

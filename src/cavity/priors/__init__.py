@@ -1,6 +1,15 @@
 """What the covariance of the latent values is made of, and the posteriors that go with it."""
 
 from cavity.priors.dense import DensePosterior, DensePrior
-from cavity.priors.factor import Factor
+from cavity.priors.factor import Factor, Scratch
+from cavity.priors.low_rank import LowRankFactor, LowRankPrior, stand_in
 
-__all__ = ["DensePosterior", "DensePrior", "Factor"]
+__all__ = [
+    "DensePosterior",
+    "DensePrior",
+    "Factor",
+    "LowRankFactor",
+    "LowRankPrior",
+    "Scratch",
+    "stand_in",
+]

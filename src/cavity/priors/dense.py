@@ -12,12 +12,12 @@ from cavity.arrays import (
     add_to_diagonal,
     cholesky,
     clip,
-    column_square_sums,
     copy,
     invert_lower,
     lower_gram,
     namespace,
     put,
+    scale_both,
     symmetric_product,
 )
 from cavity.priors.factor import Factor, Scratch, half_log_det
@@ -27,6 +27,7 @@ __all__ = ["DensePosterior", "DensePrior"]
 
 # 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
 _CANCELS = 1e-5
+_SMALL = 256
 
 
 class DensePrior:
@@ -57,9 +58,22 @@ class DensePrior:
         """Number of latent values."""
         return int(self.K.shape[0])
 
+    @property
+    def factors_cheaply(self) -> bool:
+        """Whether a factor costs no more than some ten products with K."""
+        return self.size <= _SMALL
+
     def product(self, a: Array) -> Array:
         """Return K a."""
         return symmetric_product(self.K, a)
+
+    def columns(self, index: Array) -> Array:
+        """Return some columns of K."""
+        return namespace(self.K).take(self.K, index, axis=1)
+
+    def factor(self, s: Array) -> Factor:
+        """Return the factor of B = I + S K S for the diagonal s of S."""
+        return Factor(self.K, s, self.scratch)
 
     def no_sites(self) -> Sites:
         """Sites that say nothing."""
@@ -115,7 +129,7 @@ class DensePosterior:
     @cached_property
     def factor(self) -> Factor:
         """chol(B)."""
-        return Factor(self.prior.K, self._s, self.prior.scratch)
+        return self.prior.factor(self._s)
 
     def forget_factor(self) -> None:
         """Give the factor's memory back; it is made anew if it is needed again."""
@@ -159,18 +173,17 @@ class DensePosterior:
     @cached_property
     def local(self) -> Local:
         """Marginals with all that is needed to take a site out of them."""
-        rest = column_square_sums(self.factor.inverse)  # [B⁻¹]_ii = 1 − τ Σ_ii
+        rest = self.factor.inverse_diagonal  # 1 − τ Σ_ii
         return Local(Marginals(self.mean, self._variance(rest)), self.sites, self.alpha, rest)
 
     def _variance(self, rest: Array) -> Array:
         """Return Σ_ii = (1 − [B⁻¹]_ii)/τ_i, and K_ii − ‖L⁻¹ S k_i‖² where that cancels."""
         xp = namespace(rest)
         tau = self.sites.tau
-        cancels = tau * self.prior.diag < _CANCELS
-        variance = (1.0 - rest) / xp.where(cancels, 1.0, tau)
-        weak = xp.nonzero(cancels)[0]
+        variance = (1.0 - rest) / xp.where(self._cancels, 1.0, tau)
+        weak = xp.nonzero(self._cancels)[0]
         if weak.shape[0]:
-            k = xp.take(self.prior.K, weak, axis=1)
+            k = self.prior.columns(weak)
             direct = xp.take(self.prior.diag, weak) - self._explained(k)
             variance = put(variance, weak, direct)
         # A site can only sharpen: a variance of zero or less is rounding of a tiny one.
@@ -179,7 +192,7 @@ class DensePosterior:
 
     def _explained(self, V: Array) -> Array:
         """Return ‖L⁻¹ S v‖² for each column v: the prior variance that the sites explain."""
-        return column_square_sums(self.factor.half_solve(self._s[:, None] * V))
+        return self.factor.quadratic(self._s[:, None] * V)
 
     def predict(self, K_star: Array, prior_variance: Array) -> Marginals:
         """Posterior mean and variance at new inputs.
@@ -205,15 +218,44 @@ class DensePosterior:
         """Posterior covariance Σ of the training latent values."""
         return self.predict_covariance(self.prior.K, self.prior.K)
 
+    def cross_covariance(self, K_star: Array) -> Array:
+        """Posterior covariances of the training latent values with new ones, of shape (n, m)."""
+        scaled = self._s[:, None] * K_star.T
+        return K_star.T - self.prior.K @ (self._s[:, None] * self.factor.solve(scaled))
+
+    def others_square_product(self, w: Array) -> Array:
+        """Return Σ_{j≠i} Σ_ij² w_j for each i: what the others' sources make of the variance.
+
+        Off the diagonal Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is next to nothing.
+        """
+        xp = namespace(w)
+        tau, weak = self.sites.tau, xp.nonzero(self._cancels)[0]
+        u = xp.where(self._cancels, 1.0, tau)
+        squares = self.factor.B_inverse()
+        squares *= squares
+        squares = add_to_diagonal(squares, -xp.linalg.diagonal(squares))
+        total = symmetric_product(squares, xp.where(self._cancels, 0.0, w / u)) / u
+        self.prior.scratch.give(squares)
+        return self._with_weak(total, weak, w) if weak.shape[0] else total
+
+    def _with_weak(self, total: Array, weak: Array, w: Array) -> Array:
+        """Add what sites that say nothing give to the others, and put in what they get."""
+        xp = namespace(w)
+        squares = self.cross_covariance(xp.take(self.prior.K, weak, axis=0)) ** 2
+        own = xp.take(self.local.q.variance, weak) ** 2 * xp.take(w, weak)
+        total = total + squares @ xp.take(w, weak)
+        return put(total, weak, squares.T @ w - own)
+
+    @cached_property
+    def _cancels(self) -> Array:
+        """Whether a site says so little that 1 − [B⁻¹]_ii has too few digits."""
+        return self.sites.tau * self.prior.diag < _CANCELS
+
     def precision_weight(self) -> Array:
         """Return R = S B⁻¹ S = (K + diag(1/τ))⁻¹, a new matrix."""
-        R = self.factor.B_inverse()
-        R *= self._s[:, None]
-        R *= self._s[None, :]
-        return R
+        return scale_both(self.factor.B_inverse(), self._s, self._s)
 
     def grad_K(self) -> Array:
         """Return M = ½(ααᵀ − R): the slope in K of an evidence that is stationary in the sites."""
-        M = self.precision_weight()
-        M *= -0.5
+        M = scale_both(self.factor.B_inverse(), -0.5 * self._s, self._s)
         return add_outer(M, 0.5, self.alpha)

@@ -2,14 +2,14 @@
 
 from functools import cached_property
 
-from array_api_compat import is_numpy_array
-
 from cavity.arrays import (
     Array,
     cholesky,
+    column_square_sums,
     congruence_plus_identity,
     copy,
     invert_lower,
+    is_numpy_array,
     lower_gram,
     lower_product,
     namespace,
@@ -76,6 +76,15 @@ class Factor:
             self._L = invert_lower(self._L)
             self._inverted = True
         return self._L
+
+    @cached_property
+    def inverse_diagonal(self) -> Array:
+        """[B⁻¹]_ii: the squared norms of the columns of L⁻¹."""
+        return column_square_sums(self.inverse)
+
+    def quadratic(self, V: Array) -> Array:
+        """Return vᵀ B⁻¹ v for each column v."""
+        return column_square_sums(self.half_solve(V))
 
     def B_inverse(self) -> Array:
         """Return B⁻¹ = L⁻ᵀ L⁻¹, a new matrix."""
