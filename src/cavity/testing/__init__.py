@@ -1,7 +1,8 @@
 """The public contract checks: each raises an AssertionError that says what does not hold."""
 
+from cavity.testing.curves import check_curve
 from cavity.testing.inference import check_inference
 from cavity.testing.kernels import check_kernel
 from cavity.testing.likelihoods import check_likelihood
 
-__all__ = ["check_inference", "check_kernel", "check_likelihood"]
+__all__ = ["check_curve", "check_inference", "check_kernel", "check_likelihood"]

@@ -1,0 +1,196 @@
+"""Beyond the data at hand: how a learning curve goes on.
+
+Learning curves of Gaussian processes fall as powers of the number of examples towards a floor.
+The last part of a curve is fitted by e(m) = a + b m^−c, its upper end counting most, and continued
+by the power c that fits best; other powers that fit nearly as well say how far the continuation
+can be trusted. The kernel is taken to stay as it is, and new examples to be like the old ones.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import minimize_scalar, nnls
+from scipy.stats import norm
+
+from cavity.arrays import Array
+
+__all__ = ["Forecast", "Trend", "forecast_sizes", "sampling_error"]
+
+_POWERS = np.geomspace(0.1, 3.0, 40)
+# A fit is nearly as good as the best one if it misses by twice as much, or by this share.
+_AS_GOOD, _NEGLIGIBLE = 2.0, 2e-3
+# What the best fit misses at the end of the curve fades as this power of the size.
+_FADING = 4.0
+_FARTHEST = 1000.0
+# As many successes and failures are added to a rate before its standard error is taken (Agresti
+# and Coull): no error among a hundred examples does not make the error rate zero.
+_ADDED = 2.0
+# The examples that judge also train: by Nadeau and Bengio's correction of ten-fold
+# cross-validation this doubles the variance of the average.
+_TWO_ROLES = 2.0
+
+
+class Forecast(NamedTuple):
+    """A measure expected at a training size.
+
+    Attributes
+    ----------
+    size : int or array
+    value : float or array
+    low, high : float or array
+        Ends of the interval.
+    """
+
+    size: Array
+    value: Array
+    low: Array
+    high: Array
+
+
+def forecast_sizes(n: int) -> Array:
+    """Return the sizes of a pool of n examples that a forecast is made from.
+
+    They end before n: where all other examples are drawn nothing varies any more, and an error
+    rate is a count of examples rather than an average.
+    """
+    return np.unique(np.round(np.geomspace(max(2.0, n / 8.0), max(2.0, 0.9 * n), 8)))
+
+
+def sampling_error(points: Array, share: Array, *, rate: bool) -> float:
+    """Return the standard error of a pool's average as an estimate for its population.
+
+    Parameters
+    ----------
+    points : array of shape (n,)
+        The measure at each example.
+    share : array of shape (n,)
+        Each example's share of the population.
+    rate : bool
+        Whether the measure is the probability of an error.
+    """
+    mean, effective = float(points @ share), 1.0 / float(np.sum(share**2))
+    if not rate:
+        return float(np.sqrt(_TWO_ROLES * (points - mean) ** 2 @ share / effective))
+    effective += 2.0 * _ADDED
+    mean += (_ADDED - 2.0 * _ADDED * mean) / effective
+    return float(np.sqrt(_TWO_ROLES * mean * (1.0 - mean) / effective))
+
+
+class _Fit(NamedTuple):
+    """a + b x^−c, and by how much it misses."""
+
+    a: float
+    b: float
+    c: float
+    misfit: float
+
+    def __call__(self, x: Array) -> Array:
+        return self.a + self.b * x**-self.c
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A learning curve up to nearly the size of its pool, and where it leads.
+
+    Parameters
+    ----------
+    sizes : array of shape (k,)
+        Increasing.
+    values : array of shape (k,)
+        Averages of a measure over training sets.
+    sampling : float
+        Standard error of the last value, as an estimate for the population from which the
+        examples of the pool come.
+    positive : bool
+        Whether the measure has a floor at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sizes = np.array([20.0, 40.0, 80.0])
+    >>> trend = Trend(sizes, 0.1 + 2.0 / sizes, sampling=0.01)
+    >>> bool(abs(trend(400).value - 0.105) < 0.001)
+    True
+    """
+
+    sizes: Array
+    values: Array
+    sampling: float
+    positive: bool = True
+
+    @property
+    def last(self) -> float:
+        """The largest size."""
+        return float(self.sizes[-1])
+
+    def __call__(self, n: Array, level: float = 0.9) -> Forecast:
+        """Return the forecast at given sizes, with a central interval of the given level."""
+        n = np.asarray(n, dtype=float)
+        curves = np.stack([self._through(fit, n) for fit in self._plausible])
+        value = curves[0]
+        reach = norm.ppf(0.5 + 0.5 * level) * self.sampling
+        low = value - np.hypot(reach, value - curves.min(axis=0))
+        high = value + np.hypot(reach, curves.max(axis=0) - value)
+        return Forecast(n, value, np.maximum(low, 0.0) if self.positive else low, high)
+
+    def size_for(self, target: float) -> int | None:
+        """Return the smallest size whose forecast is at most the target, if there is one.
+
+        Sizes below the curve's first are not looked at.
+        """
+        grid = np.unique(np.round(np.geomspace(self.sizes[0], _FARTHEST * self.last, 4000)))
+        reached = np.flatnonzero(self(grid).value <= target)
+        if not len(reached):
+            return None
+        return self._first_between(int(grid[max(reached[0] - 1, 0)]), int(grid[reached[0]]), target)
+
+    def _first_between(self, low: int, high: int, target: float) -> int:
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self(middle).value <= target else (middle, high)
+        return low if self(low).value <= target else high
+
+    def _through(self, fit: _Fit, n: Array) -> Array:
+        """Return the curve itself up to its end, and the fit beyond, joined without a jump."""
+        x = np.maximum(n / self.last, 1.0)
+        beyond = fit(x) + (self.values[-1] - fit(np.ones(()))) * x**-_FADING
+        if self.positive:
+            beyond = np.maximum(beyond, 0.0)
+        return np.where(n <= self.last, self._inside(n), beyond)
+
+    def _inside(self, n: Array) -> Array:
+        if len(self.sizes) == 1:
+            return np.broadcast_to(self.values[0], np.shape(n))
+        log_n = np.log(np.clip(n, self.sizes[0], self.last))
+        return PchipInterpolator(np.log(self.sizes), self.values)(log_n)
+
+    @cached_property
+    def _plausible(self) -> list[_Fit]:
+        """The fits that are nearly as good as the best, and the best one first."""
+        grid = [self._fit(c) for c in _POWERS]
+        fits = sorted([*grid, self._refined(grid)], key=lambda fit: fit.misfit)
+        negligible = _NEGLIGIBLE * float(np.mean(np.abs(self.values)))
+        enough = max(_AS_GOOD * fits[0].misfit, negligible)
+        return [fit for fit in fits if fit.misfit <= enough or fit is fits[0]]
+
+    def _refined(self, grid: list[_Fit]) -> _Fit:
+        """Return the best fit between the neighbours of the best on the grid."""
+        best = int(np.argmin([fit.misfit for fit in grid]))
+        ends = grid[max(best - 1, 0)].c, grid[min(best + 1, len(grid) - 1)].c
+        found = minimize_scalar(
+            lambda c: self._fit(c).misfit, bounds=ends, method="bounded", options={"xatol": 1e-6}
+        )
+        return self._fit(float(found.x))
+
+    def _fit(self, c: float) -> _Fit:
+        """Least squares for floor and amplitude, neither of them negative."""
+        x = self.sizes / self.last
+        # The floor of a measure that has none is free: far below all values.
+        lift = 0.0 if self.positive else float(np.min(self.values)) - np.ptp(self.values) * 10.0
+        basis = np.stack([np.ones_like(x), x**-c], axis=1)
+        # The end of the curve matters most for what comes after it.
+        (a, b), misfit = nnls(basis * x[:, None], (self.values - lift) * x)
+        return _Fit(float(a + lift), float(b), float(c), float(misfit / np.sqrt(np.sum(x**2))))

@@ -1,0 +1,292 @@
+"""What averages over training sets say about predictions: errors, log losses, Brier scores.
+
+An example's prediction is Gaussian from one training set to the next: each latent function's
+posterior mean there is h ~ N(R, V), its posterior variance G. Every measure is an average over h.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import norm, qmc
+
+from cavity.arrays import Array, ndtr
+from cavity.curves.base import Order, Pool
+from cavity.curves.laws import Occupancy
+from cavity.curves.theories import average_over_fields, copies
+from cavity.likelihoods import Likelihood
+from cavity.likelihoods.normal import standardise
+from cavity.sites import Marginals
+
+__all__ = [
+    "Classes",
+    "Measured",
+    "Scorer",
+    "Target",
+    "TwoClasses",
+    "field_grid",
+    "log_odds_against",
+]
+
+_NODES = 40
+_DRAWS = 512
+# An error is a share of draws that jump: for the pool's, averaged over examples, these suffice.
+_FEWER_DRAWS = 128
+_KNOTS = 65
+_SMALLEST = 1e-300
+# Wide enough for every digit, fine enough for a measure that jumps.
+_REACH, _SPACING = 8.0, 0.02
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Held-out measures of each example.
+
+    Attributes
+    ----------
+    error : array of shape (n,)
+        Probability of a wrong prediction, or mean squared error.
+    log_loss : array of shape (n,)
+        Expected negative log predictive probability (or density) of the example's label.
+    brier : array of shape (n,) or None
+        Expected Brier score of a classifier.
+    support : array of shape (n,)
+        Log probability (or density) of the example's own label, averaged over training sets.
+    evidence : array of shape (n,)
+        Against the label: log odds, or how many standard deviations the target is off.
+    """
+
+    error: Array
+    log_loss: Array
+    brier: Array | None
+    support: Array
+    evidence: Array
+
+
+def log_odds_against(log_p: Array) -> Array:
+    """Return log (1 − p)/p."""
+    log_p = np.minimum(log_p, -_SMALLEST)
+    return np.log(-np.expm1(log_p)) - log_p
+
+
+def field_grid() -> tuple[Array, Array]:
+    """Return nodes and weights for the average of any function of a standard normal variable."""
+    x = np.arange(-_REACH, _REACH + 0.5 * _SPACING, _SPACING)
+    weight = norm.pdf(x)
+    return x, weight / weight.sum()
+
+
+def _wrong_side(y: Array, c: Order) -> Array:
+    """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
+    return ndtr(standardise(-y * c.R, np.sqrt(np.maximum(c.V, _SMALLEST))))
+
+
+class Scorer(ABC):
+    """How predictions of one or several latent functions are judged; see the three kinds."""
+
+    task = "classification"
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = pools
+
+    @abstractmethod
+    def held_out(self, orders: Sequence[Order]) -> Measured:
+        """Judge the predictions at examples that were not trained on."""
+
+    @abstractmethod
+    def pool_error(
+        self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
+    ) -> Array:
+        """Return the expected error at each example of the pool, drawn or not."""
+
+    @abstractmethod
+    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
+        """Return the predictions that standardised fields x lead to, of shape (len(x), n, ...)."""
+
+
+class Target(Scorer):
+    """A real target."""
+
+    task = "regression"
+
+    def held_out(self, orders: Sequence[Order]) -> Measured:
+        """Squared errors and negative log predictive densities."""
+        [c], [pool] = orders, self.pools
+        support, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
+        deviation = np.abs(d1) / np.sqrt(-d2)
+        return Measured(self.pool_error(orders), _log_loss(pool, c), None, support, deviation)
+
+    def pool_error(self, orders: Sequence[Order], /, *_: object) -> Array:
+        """Squared errors: two moments are enough."""
+        [c], [pool] = orders, self.pools
+        return (c.R - pool.y) ** 2 + c.V
+
+    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
+        """Predicted targets."""
+        [c] = orders
+        return c.R + np.sqrt(c.V) * x[:, None]
+
+
+class TwoClasses(Scorer):
+    """Two classes, one latent function."""
+
+    def held_out(self, orders: Sequence[Order]) -> Measured:
+        """Errors, log losses and Brier scores."""
+        [c], [pool] = orders, self.pools
+
+        def losses(h: Array) -> tuple[Array, Array]:
+            log_p = pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z
+            return -log_p, np.expm1(log_p) ** 2
+
+        log_loss, brier = average_over_fields(losses, c.R, c.V, _NODES)
+        support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
+        return Measured(_wrong_side(pool.y, c), log_loss, brier, support, log_odds_against(support))
+
+    def pool_error(
+        self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
+    ) -> Array:
+        """Probability of the wrong sign, for each number of draws by itself.
+
+        An example that was drawn is nearly always right, one that was not often wrong: over both
+        together the prediction is far from Gaussian.
+        """
+        [c], [examples] = held_out, self.pools
+        wrong = (1.0 - occupancy.probability.sum(axis=0)) * _wrong_side(examples.y, c)
+        for p, side in zip(
+            occupancy.probability, _wrong_after(examples, c, occupancy), strict=True
+        ):
+            wrong += p * side
+        return wrong
+
+    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
+        """Probabilities of the second class."""
+        [c], [pool] = orders, self.pools
+        return _probability(pool.likelihood, c.R + np.sqrt(c.V) * x[:, None], c.G)
+
+
+class Classes(Scorer):
+    """Several classes, each with a latent function that separates it from the rest.
+
+    Their fields are taken for independent given the example.
+    """
+
+    def held_out(self, orders: Sequence[Order]) -> Measured:
+        """Errors, log losses and Brier scores, by quasi-Monte Carlo over the fields."""
+        log_p = self._log_proba(orders)
+        own = self._own(log_p)
+        hit = np.argmax(log_p, axis=2) == self.codes
+        p = np.exp(log_p)
+        brier = np.sum(p**2, axis=2) - 2.0 * np.exp(own) + 1.0
+        support = logsumexp(own, axis=0) - np.log(_DRAWS)
+        error, odds = 1.0 - hit.mean(axis=0), log_odds_against(support)
+        return Measured(error, -own.mean(axis=0), brier.mean(axis=0), support, odds)
+
+    def pool_error(
+        self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
+    ) -> Array:
+        """Probability that another class is the most probable one, number of draws by number."""
+        x = self._draws(_FEWER_DRAWS)
+        fields = [_Fields.of(*each) for each in zip(self.pools, held_out, x.T, strict=True)]
+        wrong = (1.0 - occupancy.probability.sum(axis=0)) * self._wrong([f.before for f in fields])
+        after = zip(*(f.after(occupancy.s) for f in fields), strict=True)
+        for p, marginals in zip(occupancy.probability, after, strict=True):
+            wrong += p * self._wrong(marginals)
+        return wrong
+
+    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
+        """Refuse: one field does not decide among several classes."""
+        raise ValueError(
+            "measure() needs a prediction of one number: two classes or a real target, not "
+            f"{len(self.pools)} classes."
+        )
+
+    @property
+    def codes(self) -> Array:
+        """Each example's class."""
+        return np.argmax([pool.y for pool in self.pools], axis=0)
+
+    def _own(self, log_p: Array) -> Array:
+        return np.take_along_axis(log_p, self.codes[None, :, None], axis=2)[:, :, 0]
+
+    def _log_proba(self, orders: Sequence[Order]) -> Array:
+        """Return normalised log probabilities of shape (draws, n, classes)."""
+        x = self._draws(_DRAWS)
+        fields = [_Fields.of(*each) for each in zip(self.pools, orders, x.T, strict=True)]
+        log_p = self._unnormalised([f.before for f in fields])
+        return log_p - logsumexp(log_p, axis=2, keepdims=True)
+
+    def _draws(self, count: int) -> Array:
+        """Return standard normal fields of shape (count, classes) that fill the space evenly."""
+        sobol = qmc.Sobol(len(self.pools), seed=0).random(count)
+        return norm.ppf(np.clip(sobol, 1e-12, 1.0 - 1e-12))
+
+    def _unnormalised(self, marginals: Sequence[Marginals]) -> Array:
+        parts = [
+            pool.likelihood.tilted(1.0, q).log_z
+            for pool, q in zip(self.pools, marginals, strict=True)
+        ]
+        return np.stack(parts, axis=2)
+
+    def _wrong(self, marginals: Sequence[Marginals]) -> Array:
+        return np.mean(np.argmax(self._unnormalised(marginals), axis=2) != self.codes, axis=0)
+
+
+class _Fields(NamedTuple):
+    """A latent function at the pool, as seen from training sets without the example."""
+
+    pool: Pool
+    before: Marginals
+
+    @classmethod
+    def of(cls, pool: Pool, c: Order, x: Array) -> "_Fields":
+        """Return the fields that standardised ones x stand for."""
+        return cls(
+            pool,
+            Marginals(c.R + np.sqrt(c.V) * x[:, None], np.broadcast_to(c.G, (len(x), len(c.G)))),
+        )
+
+    def after(self, occupations: Array) -> Iterator[Marginals]:
+        """Yield the marginals once the example has been drawn 1, 2, ... times."""
+        h, G = self.before
+        for slope, curvature in copies(self.pool.likelihood, self.pool.y, self.before, occupations):
+            yield Marginals(h + G * slope, G * (1.0 + G * curvature))
+
+
+def _wrong_after(pool: Pool, c: Order, occupancy: Occupancy) -> Iterator[Array]:
+    """Yield the probability of the wrong sign once an example has been drawn 1, 2, ... times.
+
+    The posterior mean rises with the field h; the sign is wrong below the field where it is zero.
+    """
+    x = np.linspace(-_REACH, _REACH, _KNOTS)
+    spread = np.sqrt(np.maximum(c.V, _SMALLEST))
+    h = c.R + pool.y * spread * x[:, None]
+    for slope, curvature in copies(pool.likelihood, pool.y, Marginals(h, c.G), occupancy.s):
+        mean = pool.y * (h + c.G * slope)
+        yield ndtr(_root(x, mean, spread * (1.0 + c.G * curvature)))
+
+
+def _root(x: Array, f: Array, slope: Array) -> Array:
+    """Return where increasing functions, in the columns of f, are zero: Hermite's inverse cubic."""
+    right = np.clip(np.sum(f <= 0.0, axis=0), 1, len(x) - 1)
+    columns = np.arange(f.shape[1])
+    ends = [(x[i], f[i, columns], slope[i, columns]) for i in (right - 1, right)]
+    (x0, f0, d0), (x1, f1, d1) = ends
+    width = np.maximum(f1 - f0, _SMALLEST)
+    t = np.clip(-f0 / width, 0.0, 1.0)
+    between = x0 + (x1 - x0) * t**2 * (3.0 - 2.0 * t)
+    between += width * t * (1.0 - t) * ((1.0 - t) / d0 - t / d1)
+    return np.clip(between, x0, x1)
+
+
+def _log_loss(pool: Pool, c: Order) -> Array:
+    def loss(h: Array) -> tuple[Array]:
+        return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
+
+    return average_over_fields(loss, c.R, c.V, _NODES)[0]
+
+
+def _probability(likelihood: Likelihood, h: Array, G: Array) -> Array:
+    return np.exp(likelihood.tilted(1.0, Marginals(h, G)).log_z)

@@ -1,0 +1,133 @@
+"""What pairs of examples add to the averages over training sets.
+
+The theory of single examples puts each one into the average of all others. How the precision of
+an example deviates from its average, t, then averages to zero, and what is left out begins where
+two examples i and j each deviate twice, in turn:
+
+    ΔG_aa = Σ_{i≠j} G_ai τ_i G_ij³ τ_j G_ja,   τ_i = ⟨t_i²⟩.
+
+It makes the average posterior variance larger: by some ten per cent where training sets are
+small, and next to nothing where nearly all examples are drawn. With Gaussian noise it also
+gives the squared error: the posterior mean misses y by −G K⁻¹ y, so that the average squared error
+is the slope, at ε = 0, of the average −G when K is replaced by K − ε y yᵀ. With other
+likelihoods, on the data sets tried, it changes the variance by less than one per cent: it is
+left out.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cavity.arrays import Array
+from cavity.curves.averages import Averages
+from cavity.curves.base import Order, Pool
+from cavity.curves.laws import Occupancy
+from cavity.curves.theories import curvature_moments
+from cavity.sites import Sites
+
+__all__ = ["with_pairs"]
+
+# Of the central difference that takes the slope in ε, relative to G over the squared error.
+_STEP = 1e-3
+_BLOCK = 256
+
+
+class _Medium(NamedTuple):
+    """The average G between examples, each one's cavity variance, and the strengths τ."""
+
+    G: Array
+    cavity: Array
+    tau: Array
+
+    def moved(self, slope: "_Medium", step: float) -> "_Medium":
+        """Return the medium at another ε."""
+        return _Medium(*(a + step * b for a, b in zip(self, slope, strict=True)))
+
+
+def with_pairs(pool: Pool, found: Averages, occupancy: Occupancy) -> Averages:
+    """Return the averages of a Gaussian likelihood with what pairs of examples add to them."""
+    sources = found.sources
+    G = pool.prior.condition(Sites(sources.u, sources.gamma)).covariance()
+    moments = curvature_moments(pool, occupancy, found.held_out)
+    medium = _Medium(G, found.held_out.G, _strength(moments, found))
+    gain, held_out_gain = _gains(medium)
+    error, held_out_error = _slopes_of_gains(medium, _slope(pool, found, medium, moments))
+    trust = _trust(pool, found.pool.G, gain)
+    return found._replace(
+        pool=_more(found.pool, trust * gain, trust * error),
+        held_out=_more(found.held_out, trust * held_out_gain, trust * held_out_error),
+    )
+
+
+def _more(order: Order, variance: Array, error: Array) -> Order:
+    """Add to the variance, and to the squared error (R − y)² + V."""
+    return Order(order.G + variance, order.R, np.maximum(order.V + error, 0.0))
+
+
+def _trust(pool: Pool, G: Array, gain: Array) -> Array:
+    """Return how much of the gain to believe: all of a small one; none leads above the prior."""
+    room = np.maximum(pool.prior.diag - G, np.finfo(float).tiny)
+    return 1.0 / (1.0 + np.maximum(gain, 0.0) / room)
+
+
+def _strength(moments: tuple[Array, Array, Array], found: Averages) -> Array:
+    """Return τ = Var(κ) (1 + u G_c)⁴ for precisions κ = −d2 of an example in its cavity."""
+    first, second, _ = moments
+    return (second - first**2) * _back(found) ** 4
+
+
+def _back(found: Averages) -> Array:
+    """Return 1 + u G_c = G_c/G_aa: from the medium with an example to that without it."""
+    return 1.0 + found.sources.u * found.held_out.G
+
+
+def _slope(
+    pool: Pool, found: Averages, medium: _Medium, moments: tuple[Array, Array, Array]
+) -> _Medium:
+    """Return how the medium changes with ε: −dG/dε is the average product of two errors."""
+    first, second, third = moments
+    c, (u, _, w) = found.held_out, found.sources
+    miss = found.pool.R - pool.y
+    held_out = (c.R - pool.y) ** 2 + c.V
+    back = _back(found)
+    product = (medium.G * w) @ medium.G + np.outer(miss, miss)
+    # dκ/dε = κ² e_c, as −dG_c/dε is the held-out error e_c; du/dε = w.
+    spread = 2.0 * (third - first * second) * held_out
+    tau = spread * back**4 + 4.0 * (second - first**2) * back**3 * (w * c.G - u * held_out)
+    return _Medium(-product, -held_out, tau)
+
+
+def _slopes_of_gains(medium: _Medium, slope: _Medium) -> tuple[Array, Array]:
+    """Return by how much pairs change the squared errors, at the pool and held out."""
+    step = -_STEP * float(np.mean(medium.cavity) / np.mean(slope.cavity))
+    above, below = _gains(medium.moved(slope, step)), _gains(medium.moved(slope, -step))
+    pool, held_out = ((b - a) / (2.0 * step) for a, b in zip(above, below, strict=True))
+    return pool, held_out
+
+
+def _gains(medium: _Medium) -> tuple[Array, Array]:
+    """Return ΔG at the pool, and at examples that are held out.
+
+    Without example a the medium is G_ij + c G_ia G_ja, c = (G_c/g − 1)/g, and i and j are others:
+    the cube of that sum goes term by term.
+    """
+    G, cavity, tau = medium
+    g = np.diagonal(G)
+    c = (cavity / g - 1.0) / g
+    pool, held_out = np.zeros((2, len(g)))
+    for k, times in enumerate((1.0, 3.0, 3.0, 1.0)):
+        M = _without_diagonal(G ** (3 - k))
+        for a in (slice(i, i + _BLOCK) for i in range(0, len(g), _BLOCK)):
+            Z = tau[:, None] * _without_diagonal(G[:, a] ** (k + 1), a.start)
+            others = np.sum(Z * (M @ Z), axis=0)
+            held_out[a] += times * c[a] ** k * others
+            if k == 0:
+                pool[a] = others + 2.0 * g[a] * tau[a] * np.sum(M[:, a] * Z, axis=0)
+    return pool, (cavity / g) ** 2 * held_out
+
+
+def _without_diagonal(A: Array, start: int = 0) -> Array:
+    """Set A[start + j, j] to zero, in place."""
+    columns = np.arange(A.shape[1])
+    A[start + columns, columns] = 0.0
+    return A

@@ -1,0 +1,445 @@
+"""Replica theory of learning curves, against its limits, refits and published numbers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessClassifier as OtherClassifier
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
+from cavity.arrays import ndtr
+from cavity.curves import LAWS, Order, Pool, Target, TwoClasses
+from cavity.curves.averages import prior_cavities, solve_averages
+from cavity.curves.eigen import eigenvalue_start
+from cavity.curves.measures import field_grid
+from cavity.curves.theories import cavity_theory, variational_theory
+from cavity.datasets import load_boston, load_pima
+from cavity.likelihoods import REGISTRY, Gaussian, Probit
+from cavity.priors import DensePrior
+from cavity.testing import check_curve
+
+
+def points(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def covariance(X, amplitude=3.0):
+    return amplitude * np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+
+
+@pytest.fixture(scope="module")
+def pima():
+    X, y = load_pima(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    kernel = 4.5 * RBF([40.0, 4.9, 1e4, 1e4, 3.3, 7.4, 4.3])
+    return GaussianProcessClassifier(kernel, optimizer=None).fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def boston():
+    """The pool of the published table."""
+    X, y = load_boston(return_X_y=True)
+    scaled = X / np.sqrt(147.1 * X.std(axis=0) / 2.0)
+    K = RBF(1.0)(scaled)
+    y = (y - y.mean()) / y.std()
+    return Pool(DensePrior(K), y, Gaussian(0.01), np.full(len(y), 1.0 / len(y)))
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_contract(name):
+    """Every likelihood passes the contract of learning curves."""
+    X, y = points(12)
+    check_curve(REGISTRY[name](), covariance(X), y)
+
+
+BOSTON = {  # published: mean posterior variance, error on the pool, out-of-bag error
+    "cavity": {
+        50: (0.1269, 0.408, 0.450),
+        200: (0.0342, 0.149, 0.212),
+        506: (0.01208, 0.0734, 0.156),
+        2000: (0.00186, 0.0262, None),
+    },
+    "variational": {
+        50: (0.1227, 0.393, 0.436),
+        200: (0.0297, 0.128, 0.192),
+        506: (0.00799, 0.0560, 0.142),
+        2000: (0.00161, 0.0244, None),
+    },
+}
+
+
+@pytest.mark.parametrize("theory", BOSTON)
+def test_boston_table(boston, theory):
+    """The founding paper's Boston numbers come out, to the 2 % that their digits allow."""
+    cavities = prior_cavities(boston.prior)
+    for m, published in BOSTON[theory].items():
+        draws = m * boston.share
+        equations = (
+            variational_theory(boston, draws)
+            if theory == "variational"
+            else cavity_theory(boston, LAWS["bootstrap"](draws))
+        )
+        found = solve_averages(boston, equations, cavities, tol=1e-6, max_iter=100)
+        cavities, scorer = found.held_out, Target([boston])
+        ours = (
+            found.pool.G.mean(),
+            scorer.pool_error([found.pool]).mean(),
+            scorer.held_out([found.held_out]).error.mean(),
+        )
+        for got, want in zip(ours, published, strict=True):
+            assert want is None or got == pytest.approx(want, rel=0.02)
+
+
+def test_variational_out_of_bag_form(boston):
+    """The cavity form of the variational theory is the paper's own, solved as a linear system."""
+    small = Pool(
+        DensePrior(boston.prior.K[:80, :80]), boston.y[:80], Gaussian(0.01), np.full(80, 1 / 80)
+    )
+    m, n = 60.0, 80
+    found = solve_averages(
+        small,
+        variational_theory(small, m * small.share),
+        prior_cavities(small.prior),
+        tol=1e-11,
+        max_iter=500,
+    )
+    u = m / n / (0.01 + found.pool.G)
+    assert_allclose(found.sources.u, u, rtol=1e-8)
+    G = np.linalg.inv(np.linalg.inv(small.prior.K + 1e-10 * np.eye(n)) + np.diag(u))
+    R = G @ (u * small.y)
+    A = G**2 * (n * u**2 / m)
+    V = np.linalg.solve(np.eye(n) - A, A @ (R - small.y) ** 2)
+    # The explicit inverse needs a little jitter, which is what is left.
+    assert_allclose(found.pool.R, R, atol=1e-5)
+    assert_allclose(found.pool.V, V, rtol=1e-4)
+    held_out = (V - np.diag(A) * ((R - small.y) ** 2 + V)) / (1.0 - np.diag(G) * u) ** 2
+    assert_allclose(found.held_out.V, held_out, rtol=1e-4)
+
+
+def test_eigenvalue_start_is_close(boston):
+    """The eigenvalue start is exact for equal examples and saves iterations elsewhere."""
+    ring = np.cos(2.0 * np.pi * np.subtract.outer(np.arange(30), np.arange(30)) / 30.0)
+    pool = Pool(DensePrior(np.exp(ring - 1.0)), np.ones(30), Gaussian(0.1), np.full(30, 1 / 30))
+    draws = 20.0 * pool.share
+    start = eigenvalue_start(pool, draws)
+    found = solve_averages(pool, variational_theory(pool, draws), start, tol=1e-9, max_iter=200)
+    assert_allclose(start.G, found.held_out.G, rtol=1e-2)
+    draws = 2000.0 * boston.share
+    theory = variational_theory(boston, draws)
+    begin = {"eigen": eigenvalue_start(boston, draws), "prior": prior_cavities(boston.prior)}
+    steps = {
+        name: solve_averages(boston, theory, c, tol=1e-6, max_iter=100).n_iter
+        for name, c in begin.items()
+    }
+    assert steps["eigen"] < steps["prior"]
+
+
+def test_whole_pool_is_leave_one_out(pima):
+    """At m = N the held-out log loss is the fit's own leave-one-out log loss."""
+    clf, X, y = pima
+    curve = learning_curve(clf, X, y, train_sizes=[len(y)])
+    own = np.log(clf.loo_proba_[np.arange(len(y)), np.searchsorted(clf.classes_, y)])
+    assert_allclose(curve.point_log_loss[0], -own, rtol=1e-4)
+    assert curve.apparent_error == pytest.approx(np.mean(clf.predict(X) != y), abs=1e-12)
+
+
+def test_nothing_learned_is_the_prior():
+    """m → 0 gives the prior's error: a half, log 2, a quarter; and the target's mean square."""
+    X, y = points(40)
+    pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(40, 1 / 40))
+    theory = cavity_theory(pool, LAWS["subsample"](1e-9 * pool.share))
+    found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-12, max_iter=50)
+    measured = TwoClasses([pool]).held_out([found.held_out])
+    assert_allclose(measured.error.mean(), 0.5, atol=1e-3)
+    assert_allclose(measured.log_loss, np.log(2.0), atol=1e-4)
+    assert_allclose(measured.brier, 0.25, atol=1e-4)
+    pool = pool._replace(likelihood=Gaussian(0.1))
+    theory = cavity_theory(pool, LAWS["bootstrap"](1e-9 * pool.share))
+    found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-12, max_iter=50)
+    assert_allclose(Target([pool]).held_out([found.held_out]).error, 1.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("resampling", LAWS)
+def test_pool_error_falls(pima, resampling):
+    """More examples mean fewer errors on the pool."""
+    clf, X, y = pima
+    curve = learning_curve(clf, X, y, train_sizes=[10, 20, 40, 80, 160], resampling=resampling)
+    assert np.all(np.diff(curve.pool_error) < 0.0)
+    assert np.all(np.diff(curve.posterior_variance) < 0.0)
+    assert np.all(curve.converged)
+
+
+def test_regression_variance_ignores_targets():
+    """The posterior variance of a regressor does not depend on y."""
+    X, y = points(60)
+    reg = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=0.1, optimizer=None).fit(X, y)
+    one = learning_curve(reg, X, y, resampling="bootstrap")
+    other = learning_curve(reg, X, 5.0 * y**2 + X[:, 1], resampling="bootstrap")
+    assert_allclose(one.posterior_variance, other.posterior_variance, rtol=1e-5)
+
+
+@pytest.mark.parametrize("resampling", LAWS)
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+def test_refitting_agrees(resampling, likelihood):
+    """100 real refits of a small pool agree within three standard errors, or 5 %."""
+    X, y = points(60)
+    clf = GaussianProcessClassifier(3.0 * RBF(1.0), optimizer=None, likelihood=likelihood)
+    curve = learning_curve(clf, X, y, train_sizes=[30], resampling=resampling)
+    rng = np.random.default_rng(1)
+    losses, errors = [], []
+    for _ in range(100):
+        rows = rng.choice(60, 30, replace=resampling == "bootstrap")
+        out = np.setdiff1d(np.arange(60), rows)
+        p = clf.fit(X[rows], y[rows]).predict_proba(X[out])[:, 1]
+        p = np.where(y[out] > 0, p, 1.0 - p)
+        losses.append(-np.log(p).mean())
+        errors.append(np.mean(p < 0.5))
+    for theory, seen in ((curve.test_log_loss[0], losses), (curve.test_error[0], errors)):
+        allowed = max(3.0 * np.std(seen) / 10.0, 0.05 * np.mean(seen))
+        assert abs(theory - np.mean(seen)) < allowed
+
+
+def test_new_inputs_agree_with_refitting():
+    """The mean and the variance over training sets hold at inputs outside the pool, too."""
+    X, y = points(50)
+    X_new = np.array([[0.3, 0.2], [-1.0, 1.0], [2.0, -1.0]])
+    target = X[:, 0] + 0.3 * y
+    reg = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=0.2, optimizer=None).fit(X, target)
+    mean, variance = learning_curve(reg, X, target, train_sizes=[25]).predict(X_new)
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(200):
+        rows = rng.choice(50, 25, replace=False)
+        seen.append(reg.fit(X[rows], target[rows]).predict(X_new))
+    seen = np.array(seen)
+    # Four standard errors of 200 draws; variances of a small pool within a quarter.
+    assert_allclose(mean[0], seen.mean(axis=0), atol=4.0 * seen.std(axis=0).max() / 14.0 + 0.01)
+    assert_allclose(variance[0], seen.var(axis=0), rtol=0.3)
+
+
+def test_new_inputs_equal_pool_members_without_share():
+    """An example that is never drawn gets from `predict` what the pool says about it."""
+    X, y = points(30)
+    weight = np.ones(30)
+    weight[:3] = 0.0
+    clf = GaussianProcessClassifier(3.0 * RBF(1.0), optimizer=None).fit(X, y)
+    curve = learning_curve(clf, X, y, train_sizes=[10, 20], sample_weight=weight)
+    mean, variance = curve.predict(X[:3])
+    assert_allclose(mean, curve.point_mean[:, :3], atol=1e-5)
+    assert_allclose(variance, curve.point_variance[:, :3], rtol=1e-4)
+    assert curve.share[:3].sum() == 0.0
+
+
+def test_weight_two_is_the_row_twice():
+    """With replacement, a row of weight two is drawn as often as the row given twice."""
+    X, y = points(20)
+    clf = GaussianProcessClassifier(3.0 * RBF(1.0), optimizer=None).fit(X, y)
+    weight = np.ones(20)
+    weight[4] = 2.0
+    twice = np.append(np.arange(20), 4)
+    weighed = learning_curve(
+        clf, X, y, train_sizes=[8], sample_weight=weight, resampling="bootstrap"
+    )
+    repeated = learning_curve(clf, X[twice], y[twice], train_sizes=[8], resampling="bootstrap")
+    # Not the same cavity: leaving a weighted row out leaves both copies out.
+    assert_allclose(weighed.posterior_variance, repeated.posterior_variance, rtol=0.01)
+    assert_allclose(
+        np.delete(weighed.point_error, 4, 1),
+        repeated.point_error[:, [*range(4), *range(5, 20)]],
+        atol=0.01,
+    )
+
+
+@pytest.mark.parametrize("resampling", LAWS)
+def test_noise_of_a_kernel_is_noise_of_the_likelihood(resampling):
+    """A WhiteKernel and the same noise in alpha give one curve: copies have noise of their own."""
+    X, y = points(40)
+    sizes = [10, 30]
+    inside = GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.2), alpha=0.1, optimizer=None)
+    outside = GaussianProcessRegressor(RBF(1.0), alpha=0.3, optimizer=None)
+    one, other = (
+        learning_curve(reg, X, y, train_sizes=sizes, resampling=resampling)
+        for reg in (inside, outside)
+    )
+    assert_allclose(one.test_error, other.test_error, rtol=1e-6)
+    assert_allclose(one.test_log_loss, other.test_log_loss, rtol=1e-6)
+    assert_allclose(one.apparent_error, other.apparent_error, rtol=1e-6)
+    assert_allclose(one.apparent_log_loss, other.apparent_log_loss, rtol=1e-6)
+
+
+def test_measures_agree_with_closed_forms(pima):
+    """`measure` integrates: the Brier score and the error come out of their definitions."""
+    clf, X, y = pima
+    curve = learning_curve(clf, X, y, train_sizes=[50, 100])
+    assert_allclose(curve.measure(lambda p, y: (p - y) ** 2), curve.test_brier, rtol=1e-6)
+    # A jump is located to half a node.
+    assert_allclose(curve.measure(lambda p, y: (p > 0.5) != y), curve.test_error, atol=2e-3)
+    X, y = points(40)
+    reg = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True)
+    curve = learning_curve(reg, X, 3.0 * y + 7.0, train_sizes=[20])
+    assert_allclose(curve.measure(lambda p, y: (p - y) ** 2), curve.test_error, rtol=1e-6)
+
+
+def test_units_of_the_target():
+    """With normalize_y, errors come in the units of the target."""
+    X, y = points(40)
+    reg = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True)
+    one = learning_curve(reg, X, y, train_sizes=[20])
+    ten = learning_curve(reg, X, 10.0 * y + 3.0, train_sizes=[20])
+    assert_allclose(ten.test_error, 100.0 * one.test_error, rtol=1e-6)
+    assert_allclose(ten.test_log_loss, one.test_log_loss + np.log(10.0), rtol=1e-6)
+    assert_allclose(ten.pool_error, 100.0 * one.pool_error, rtol=1e-6)
+
+
+def test_632_is_between_its_parts(pima):
+    """The .632 estimate lies between apparent and out-of-bag error, and needs a bootstrap."""
+    clf, X, y = pima
+    curve = learning_curve(clf, X, y, train_sizes=[200], resampling="bootstrap")
+    assert_allclose(
+        curve.error_632, 0.368 * curve.apparent_error + 0.632 * curve.test_error, rtol=1e-12
+    )
+    assert curve.apparent_log_loss < curve.log_loss_632[0] < curve.test_log_loss[0]
+    with pytest.raises(ValueError, match="bootstrap"):
+        learning_curve(clf, X, y, train_sizes=[20]).error_632  # noqa: B018
+
+
+def test_several_classes():
+    """Three classes: leave-one-out agrees with the fit's, and errors fall."""
+    X, y = load_wine(return_X_y=True)
+    X, names = StandardScaler().fit_transform(X), np.array(["red", "rosé", "white"])[y]
+    clf = GaussianProcessClassifier(50.0 * RBF(4.0), optimizer=None).fit(X, names)
+    curve = learning_curve(clf, X, names, train_sizes=[20, 60, 178])
+    loo = -np.log(clf.loo_proba_[np.arange(len(y)), y]).mean()
+    assert curve.test_log_loss[-1] == pytest.approx(loo, rel=1e-3)
+    assert np.all(np.diff(curve.test_log_loss) < 0.0)
+    assert curve.point_mean.shape == (3, 178, 3)
+    assert curve.suspects(1)[0].suggestion in names
+    with pytest.raises(ValueError, match="two classes"):
+        curve.measure(lambda p, y: p)
+
+
+def test_pipeline_and_unfitted(pima):
+    """A pipeline is taken apart, and what is not fitted is fitted first."""
+    clf, X, y = pima
+    raw = load_pima(return_X_y=True)[0]
+    pipe = make_pipeline(StandardScaler(), GaussianProcessClassifier(clf.kernel, optimizer=None))
+    curve = learning_curve(pipe, raw, y, train_sizes=[50])
+    assert_allclose(curve.test_error, learning_curve(clf, X, y, train_sizes=[50]).test_error)
+    assert curve.predict(raw[:2])[0].shape == (1, 2)
+
+
+def test_precomputed(pima):
+    """A precomputed kernel gives the same curve."""
+    clf, X, y = pima
+    K = clf.kernel_(X)
+    other = GaussianProcessClassifier("precomputed").fit(K, y)
+    one = learning_curve(clf, X, y, train_sizes=[50])
+    two = learning_curve(other, K, y, train_sizes=[50])
+    assert_allclose(one.test_error, two.test_error, rtol=1e-8)
+    assert_allclose(two.predict(K[:3])[0], one.predict(X[:3])[0], rtol=1e-8)
+
+
+def test_tables(pima):
+    """The curve prints, and becomes a data frame, with one row per size."""
+    clf, X, y = pima
+    curve = learning_curve(clf, X, y, train_sizes=[0.1, 0.5])
+    assert len(repr(curve).splitlines()) == 4
+    frame = curve.to_frame()
+    assert list(frame.index) == [20.0, 100.0]
+    assert_allclose(frame["test_error"], curve.test_error)
+
+
+def test_unsolved_sizes_are_marked(pima):
+    """What does not converge is marked and warned of once, and stays finite."""
+    clf, X, y = pima
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        curve = learning_curve(clf, X, y, train_sizes=[20, 100], max_iter=2)
+    assert not curve.converged.any()
+    assert np.all(np.isfinite(curve.test_error))
+
+
+def test_hard_pools():
+    """Separable data under a wide prior, repeated rows and a constant kernel end in numbers."""
+    X, y = points(30)
+    X = np.vstack([X, X[:10]])
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    for kernel in (1e6 * RBF(10.0), 1e-6 * RBF(1e-3), 1.0 * RBF(1e4)):
+        clf = GaussianProcessClassifier(kernel, optimizer=None)
+        for resampling in LAWS:
+            curve = learning_curve(clf, X, y, resampling=resampling)
+            assert np.all(np.isfinite(curve.point_log_loss)), kernel
+            assert np.all(curve.converged), (kernel, resampling)
+
+
+def test_field_grid_integrates():
+    """The grid of fields integrates polynomials and a jump."""
+    x, weight = field_grid()
+    assert_allclose([weight @ x**k for k in range(7)], [1, 0, 1, 0, 3, 0, 15], atol=1e-10)
+    assert_allclose(weight @ (x > 0.3), ndtr(np.array(-0.3)), atol=5e-3)
+
+
+BAD = {
+    "between 0 and 1": {"train_sizes": [1.5]},
+    "at most 200": {"train_sizes": [201]},
+    "positive": {"train_sizes": [0]},
+    "positive;": {"train_sizes": [-0.5]},
+    "sequence of integers": {"train_sizes": "many"},
+    "entries for": {"train_sizes": list(range(1, 202))},
+    "resampling must": {"resampling": "jackknife"},
+    "theory must": {"theory": "string"},
+    "draws with replacement": {"theory": "variational"},
+    "is for regression": {"theory": "variational", "resampling": "bootstrap"},
+    "eights": {"sample_weight": np.zeros(200)},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input(pima, message):
+    """Bad input gets one line that says what to do."""
+    clf, X, y = pima
+    with pytest.raises(ValueError, match=message) as caught:
+        learning_curve(clf, X, y, **BAD[message])
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_estimators_and_labels(pima):
+    """An estimator of another library, one class, and unknown classes are refused."""
+    clf, X, y = pima
+    with pytest.raises(ValueError, match="got GaussianProcessClassifier"):
+        learning_curve(OtherClassifier(), X, y)
+    with pytest.raises(ValueError, match="2 or more distinct classes"):
+        learning_curve(GaussianProcessClassifier(), X, np.ones(200))
+    with pytest.raises(ValueError, match="not fitted to"):
+        learning_curve(clf, X, np.where(y == y[0], y, 7))
+    with pytest.raises(ValueError, match="one target"):
+        learning_curve(GaussianProcessRegressor(RBF()), X, np.stack([y, y], axis=1))
+    several = GaussianProcessClassifier(multi_class="one_vs_one")
+    with pytest.raises(ValueError, match="one_vs_rest"):
+        learning_curve(several, X, np.arange(200) % 3)
+    curve = learning_curve(clf, X, y, train_sizes=[50])
+    for call in (
+        lambda: curve.suspects(0),
+        lambda: curve.forecast(0),
+        lambda: curve.forecast(10, level=1.0),
+        lambda: curve.forecast(10, "brier"),
+        lambda: curve.size_for(),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            call()
+
+
+def test_sources_do_not_cancel():
+    """Without fluctuations or examples, the variance of a source is zero, never less."""
+    X, y = points(10)
+    pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(10, 0.1))
+    c = Order(np.full(10, 1.0), np.zeros(10), np.zeros(10))
+    certain = cavity_theory(pool, LAWS["subsample"](np.ones(10)))(c)
+    assert_allclose(certain.w, 0.0, atol=1e-15)
+    never = cavity_theory(pool, LAWS["bootstrap"](np.full(10, 1e-12)))(c)
+    assert np.all(never.u < 1e-11)

@@ -1,0 +1,168 @@
+"""Forecasts: where a learning curve leads, and how far that can be trusted."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
+
+from cavity import GaussianProcessClassifier, learning_curve
+from cavity.curves.forecast import Trend, forecast_sizes, sampling_error
+
+SIZES = forecast_sizes(200)
+BEYOND = np.array([200.0, 400.0, 1000.0, 1e5])
+
+
+def power_law(m, a=0.1, b=2.0, c=0.7):
+    return a + b * np.asarray(m, dtype=float) ** -c
+
+
+def noisy_trend(seed, positive=True):
+    """A falling curve with bumps of one per cent."""
+    rng = np.random.default_rng(seed)
+    values = power_law(SIZES, rng.uniform(0.0, 0.3), rng.uniform(0.5, 3.0), rng.uniform(0.3, 1.5))
+    values = values * (1.0 + 0.01 * rng.standard_normal(len(SIZES)))
+    return Trend(SIZES, values if positive else values - 1.0, 0.02, positive)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 2))
+    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.4 * rng.standard_normal(80) > 0.3).astype(int)
+    clf = GaussianProcessClassifier(4.0 * RBF(1.5), optimizer=None)
+    return learning_curve(clf, X, y, train_sizes=[20, 40])
+
+
+def test_sizes_increase_and_end_before_the_pool():
+    """The sizes behind a forecast increase, and stop at nine tenths of the pool."""
+    for n in (2, 3, 5, 10, 47, 200, 5000):
+        sizes = forecast_sizes(n)
+        assert np.all(np.diff(sizes) > 0.0)
+        assert sizes[0] >= 2.0
+        assert sizes[-1] <= max(2.0, np.round(0.9 * n))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("positive", [True, False])
+def test_interval_contains_value(seed, positive):
+    """The interval contains the value at every size, inside and beyond the data."""
+    n = np.r_[1.0, SIZES, BEYOND]
+    found = noisy_trend(seed, positive)(n)
+    assert np.all(found.low <= found.value)
+    assert np.all(found.value <= found.high)
+    assert np.all(found.low < found.high)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_interval_grows_with_the_level(seed):
+    """A higher level gives an interval that contains the lower level's."""
+    trend = noisy_trend(seed)
+    levels = [trend(BEYOND, level) for level in (0.5, 0.8, 0.9, 0.99)]
+    for narrow, wide in pairwise(levels):
+        assert np.all(wide.low <= narrow.low)
+        assert np.all(wide.high >= narrow.high)
+
+
+@pytest.mark.parametrize(("a", "c"), [(0.1, 0.7), (0.0, 0.5), (0.3, 1.5)])
+def test_power_law_goes_on_as_it_is(a, c):
+    """An exact power law is continued exactly."""
+    trend = Trend(SIZES, power_law(SIZES, a=a, c=c), 0.01)
+    # The power is found to about six digits.
+    assert_allclose(trend(BEYOND).value, power_law(BEYOND, a=a, c=c), atol=1e-5)
+
+
+def test_curve_itself_inside():
+    """At the sizes that the curve knows the forecast is the curve."""
+    trend = noisy_trend(0)
+    assert_allclose(trend(SIZES).value, trend.values, rtol=1e-12)
+
+
+def test_no_jump_at_the_end_of_the_data():
+    """The continuation starts where the curve ends."""
+    trend = noisy_trend(1)
+    end = trend(np.array([trend.last, trend.last * (1.0 + 1e-9)])).value
+    assert end[1] == pytest.approx(end[0], rel=1e-6)
+
+
+def test_interval_opens_with_distance():
+    """Beyond the data the interval does not get narrower, relative to the value's floor."""
+    found = noisy_trend(2)(np.array([200.0, 400.0, 800.0]))
+    assert np.all(np.diff(found.high - found.low) > -1e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_size_for_inverts_the_forecast(seed):
+    """The size for a target reaches it, and one example fewer does not."""
+    trend = noisy_trend(seed)
+    start, end = trend(trend.last).value, trend(5.0 * trend.last).value
+    target = float(0.5 * (start + end))
+    n = trend.size_for(target)
+    assert trend(n).value <= target < trend(n - 1).value
+
+
+def test_size_for_unreachable():
+    """A target below the floor is reached at no size."""
+    trend = Trend(SIZES, power_law(SIZES, a=0.2), 0.01)
+    assert trend.size_for(0.1) is None
+    assert trend.size_for(0.25) is not None
+
+
+def test_size_for_what_is_reached_already():
+    """A target that the smallest known size meets needs no more than that size."""
+    trend = noisy_trend(0)
+    assert trend.size_for(float(trend.values[0])) == int(SIZES[0])
+
+
+def test_standard_error_of_a_rate():
+    """Rates near zero keep an error bar; with many examples it is that of a binomial."""
+    share = np.full(100, 0.01)
+    assert sampling_error(np.zeros(100), share, rate=True) > 0.005
+    points = (np.arange(40000) % 4 == 0).astype(float)
+    expected = np.sqrt(2.0 * 0.25 * 0.75 / 40000)
+    # Four examples are added to 40,000.
+    assert sampling_error(points, np.full(40000, 1 / 40000), rate=True) == pytest.approx(
+        expected, rel=1e-3
+    )
+
+
+def test_standard_error_follows_weights():
+    """An example of weight two counts as two examples that are equal, for the average."""
+    points = np.array([0.0, 1.0, 3.0])
+    mean = 1.75
+    weighted = sampling_error(points, np.array([0.25, 0.25, 0.5]), rate=False)
+    variance = (0.25 * mean**2 + 0.25 * (1.0 - mean) ** 2 + 0.5 * (3.0 - mean) ** 2) * 0.375
+    assert weighted == pytest.approx(np.sqrt(2.0 * variance), rel=1e-12)
+
+
+def test_curve_forecasts_by_its_trend(curve):
+    """A curve answers for one size with floats, for several with arrays."""
+    one = curve.forecast(500)
+    several = curve.forecast([100, 500])
+    assert isinstance(one.value, float)
+    assert several.value[1] == pytest.approx(one.value, rel=1e-12)
+    assert one.low <= one.value <= one.high
+
+
+def test_size_for_of_a_curve_agrees_with_forecast(curve):
+    """size_for and forecast are two readings of one curve."""
+    target = curve.forecast(300, "log_loss").value
+    assert curve.size_for(log_loss=target) == pytest.approx(300, abs=1)
+    assert curve.size_for(error=1e-6) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.forecast(0), "at least 1"),
+        (lambda c: c.forecast(10, level=1.0), "between 0 and 1"),
+        (lambda c: c.forecast(10, measure="accuracy"), "'error' or 'log_loss'"),
+        (lambda c: c.size_for(), "one target"),
+        (lambda c: c.size_for(error=0.1, log_loss=0.3), "one target"),
+    ],
+)
+def test_bad_input(curve, call, message):
+    """What cannot be answered is refused in words."""
+    with pytest.raises(ValueError, match=message):
+        call(curve)

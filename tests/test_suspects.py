@@ -1,0 +1,86 @@
+"""Suspects: labels that were turned round come first."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
+from cavity.datasets import load_crabs
+
+
+def flipped_crabs(seed):
+    """Crabs with 5 % of their labels turned round, and which they are."""
+    X, y = load_crabs(return_X_y=True)
+    wrong = np.zeros(len(y), dtype=bool)
+    wrong[np.random.default_rng(seed).choice(len(y), len(y) // 20, replace=False)] = True
+    return X, np.where(wrong, 1 - y, y), wrong
+
+
+def crabs_curve(X, y):
+    kernel = 1.0 * RBF([1.0] * X.shape[1]) + 1.0 * DotProduct()
+    model = make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel))
+    with warnings.catch_warnings():
+        # Inputs that do not matter get length scales at the upper bound.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return learning_curve(model, X, y, train_sizes=[len(y)])
+
+
+def auc(seed):
+    X, y, wrong = flipped_crabs(seed)
+    return roc_auc_score(wrong, crabs_curve(X, y).point_evidence[-1])
+
+
+def test_flipped_labels_come_first():
+    """Wrong labels among the crabs rank above right ones: AUC of at least 0.9, two seeds."""
+    assert np.mean([auc(seed) for seed in range(2)]) >= 0.9
+
+
+@pytest.mark.slow
+def test_flipped_labels_come_first_on_average():
+    """The mean AUC over twenty random choices of wrong labels is at least 0.9."""
+    assert np.mean([auc(seed) for seed in range(20)]) >= 0.9
+
+
+def test_table_of_suspects():
+    """The table is sorted by evidence, and suggests the other label where that is more probable."""
+    X, y, _ = flipped_crabs(0)
+    curve = crabs_curve(X, y)
+    found = curve.suspects(15)
+    evidence = [suspect.evidence for suspect in found]
+    assert len(found) == 15
+    assert evidence == sorted(evidence, reverse=True)
+    assert evidence[0] == curve.point_evidence[-1].max()
+    for suspect in found:
+        assert suspect.label == y[suspect.index]
+        assert (suspect.probability < 0.5) == (suspect.evidence > 0.0)
+        assert (suspect.suggestion != suspect.label) == (suspect.probability < 0.5)
+
+
+def test_wrong_target_comes_first():
+    """A target that is off by many standard deviations is the first suspect of a regressor."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (60, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(60)
+    y[17] += 2.0
+    model = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=0.02, optimizer=None)
+    curve = learning_curve(model, X, y, train_sizes=[60])
+    first = curve.suspects(1)[0]
+    assert first.index == 17
+    assert first.label == y[17]
+    assert first.suggestion == pytest.approx(np.sin(X[17, 0]), abs=0.3)  # three noise deviations
+
+
+@pytest.mark.parametrize("k", [0, 201])
+def test_number_of_suspects(k):
+    """There are at least one and at most as many suspects as examples."""
+    X, y, _ = flipped_crabs(0)
+    model = GaussianProcessClassifier(100.0 * RBF(10.0), optimizer=None)
+    curve = learning_curve(model, X, y, train_sizes=[20])
+    with pytest.raises(ValueError, match="between 1 and the 200 examples"):
+        curve.suspects(k)
