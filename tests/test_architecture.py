@@ -21,6 +21,7 @@ SHUT = {
     "priors": {"cavity.kernels", "cavity.likelihoods", "cavity.inference", "cavity.estimators"},
     "inference": {"cavity.kernels", "cavity.estimators", *CONCRETE},
     "curves": {"cavity.estimators"},
+    "online": {"cavity.estimators", "cavity.kernels", "cavity.inference", "cavity.priors"},
 }
 FOUNDATIONS = {"blocked", "arrays", "sites", "fixed_point", "krylov"}
 

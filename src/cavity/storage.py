@@ -1,0 +1,252 @@
+"""Model files: safe to open, whole or not there at all.
+
+A file is a zip of plain NumPy arrays and one JSON header, nothing compressed, nothing pickled. It
+is written beside its destination and moved there in one step. Whatever is read is checked against
+the sizes that the header declares before any memory is set aside, and no byte of it is ever run.
+"""
+
+import io
+import json
+import math
+import os
+import struct
+import uuid
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+
+from cavity.arrays import Array
+
+__all__ = ["StorageError", "read", "write"]
+
+_FORMAT = "cavity"
+_VERSION = 1
+_HEADER = "header.json"
+_LARGEST_HEADER = 16 * 2**20
+_KINDS = "biufU"
+"""Types of numbers and strings; never objects, which would be pickles."""
+_DAMAGE = (
+    zipfile.BadZipFile,
+    struct.error,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What parsers raise on bytes that are not what they claim to be."""
+
+
+class StorageError(ValueError):
+    """A file that cannot be trusted or understood, or a model that cannot be stored."""
+
+
+def write(
+    path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
+    """Write a file; at any moment the path holds the old one or the new one, each whole.
+
+    Parameters
+    ----------
+    path : str or path
+    kind : str
+        What the file is, to be asked for by `read`.
+    header : mapping
+        Anything that JSON can say.
+    arrays : mapping of str to ndarray
+        Numbers, booleans or strings.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from cavity import storage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model"
+    ...     storage.write(path, "example", {"n": 3}, {"x": np.arange(3.0)})
+    ...     header, arrays = storage.read(path, "example")
+    >>> header["n"], arrays["x"].tolist()
+    (3, [0.0, 1.0, 2.0])
+    """
+    plain = {name: _plain(name, array) for name, array in arrays.items()}
+    text = _to_json(kind, header, plain)
+    # Through a symbolic link, to the file that it names.
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with beside.open("xb") as file:
+            _pack(file, text, plain)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read a file of this kind.
+
+    Parameters
+    ----------
+    path : str or path
+    kind : str
+
+    Returns
+    -------
+    header : dict
+    arrays : dict of str to ndarray
+
+    Raises
+    ------
+    StorageError
+        If it is not a file of this kind, or damaged, or holds anything but plain arrays.
+    OSError
+        If it cannot be opened.
+    """
+    with Path(path).open("rb") as file:
+        try:
+            return _unpack(file, kind)
+        except StorageError as error:
+            raise StorageError(f"{os.fspath(path)}: {error}") from None
+        except _DAMAGE as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise StorageError(
+                f"{os.fspath(path)}: not a model file of cavity, or a damaged one ({why})"
+            ) from error
+
+
+def _plain(name: str, array: Array) -> Array:
+    found = np.asarray(array)
+    if found.dtype.kind not in _KINDS:
+        raise StorageError(
+            f"array {name!r} has type {found.dtype}; only numbers, booleans and strings are stored"
+        )
+    # Read back in the same order in memory, so that sums round the same.
+    return np.ascontiguousarray(found).reshape(found.shape)
+
+
+def _to_json(kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+    shapes = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+    whole = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "kind": kind,
+        "header": dict(header),
+        "arrays": shapes,
+    }
+    try:
+        return json.dumps(whole).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"the header cannot be written as JSON: {error}") from error
+
+
+def _pack(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_HEADER), header)
+        for name, array in arrays.items():
+            bare = io.BytesIO()
+            npy.write_array(bare, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(_member(name)), bare.getbuffer())
+
+
+def _member(name: str) -> str:
+    return f"{name}.npy"
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name last through a loss of power, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    size = os.fstat(file.fileno()).st_size
+    with zipfile.ZipFile(file) as archive:
+        members = _members(archive, size)
+        text = _bytes(archive, members.pop(_HEADER, None), _LARGEST_HEADER)
+        whole = json.loads(text)
+        header, shapes = _declared(whole, kind)
+        if {_member(name) for name in shapes} != set(members):
+            raise StorageError("its arrays are not those that its header declares")
+        arrays = {
+            name: _array(archive, members[_member(name)], dtype, shape)
+            for name, (dtype, shape) in shapes.items()
+        }
+    return header, arrays
+
+
+def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Return the members by name; stored as they are, they cannot be larger than the file."""
+    found = archive.infolist()
+    members = {info.filename: info for info in found}
+    if len(members) < len(found):
+        raise StorageError("two of its members have the same name")
+    if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in found):
+        raise StorageError("compressed or encrypted members are not accepted")
+    if any(info.file_size != info.compress_size for info in found) or (
+        sum(info.file_size for info in found) > size
+    ):
+        raise StorageError("its members claim to be larger than the file itself")
+    return members
+
+
+def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo | None, most: float = math.inf) -> bytes:
+    if info is None:
+        raise StorageError("not a model file of cavity: it has no header")
+    if info.file_size > most:
+        raise StorageError(f"its header is larger than {most} bytes")
+    with archive.open(info) as member:
+        found = member.read(info.file_size + 1)
+    if len(found) != info.file_size:
+        raise StorageError(f"{info.filename} does not have the size that it claims")
+    return found
+
+
+def _declared(whole: Any, kind: str) -> tuple[dict[str, Any], dict[str, tuple[str, list[int]]]]:
+    if not isinstance(whole, dict) or whole.get("format") != _FORMAT:
+        raise StorageError("not a model file of cavity")
+    if whole.get("version") != _VERSION:
+        raise StorageError(
+            f"written in version {whole.get('version')!r} of the format; this cavity reads "
+            f"version {_VERSION}"
+        )
+    if whole.get("kind") != kind:
+        raise StorageError(f"holds {whole.get('kind')!r}, expected {kind!r}")
+    header, arrays = whole["header"], whole["arrays"]
+    if not isinstance(header, dict) or not isinstance(arrays, dict):
+        raise StorageError("its header is not a table of names and values")
+    return header, {name: (dtype, shape) for name, (dtype, shape) in arrays.items()}
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype: str, shape: list[int]) -> Array:
+    """Return an array after its own header, the file's header and its size have agreed."""
+    raw = _bytes(archive, info)
+    start = io.BytesIO(raw)
+    if npy.read_magic(start) != (1, 0):
+        raise StorageError(f"{info.filename} is of an unknown version")
+    found_shape, fortran, found = npy.read_array_header_1_0(start, max_header_size=10_000)
+    if found.hasobject or found.kind not in _KINDS:
+        raise StorageError(f"{info.filename} holds Python objects, which are never loaded")
+    if fortran or found.str != dtype or list(found_shape) != shape:
+        raise StorageError(f"{info.filename} is not the array that the header declares")
+    count = math.prod(found_shape)
+    if min(found_shape, default=0) < 0 or start.tell() + count * found.itemsize != len(raw):
+        raise StorageError(f"{info.filename} does not have the size that its shape asks for")
+    return np.frombuffer(raw, found, count, start.tell()).reshape(found_shape).copy()
