@@ -11,7 +11,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow lint format report bench clean
+.PHONY: help venv test slow lint format report docs bench curves clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -20,6 +20,10 @@ $(VENV)/.core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("cavity needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.report: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -43,8 +47,15 @@ format: $(VENV)/.dev  ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-report: $(VENV)/.core  ## fit the Pima data end to end and say how good the model is
+report: $(VENV)/.report  ## fit the Pima data end to end and write report.html
 	$(BIN)/python -m cavity report pima
+
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs,report]'
+	touch $@
+
+docs: $(VENV)/.docs  ## build the documentation and its gallery: docs/_build/html/index.html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 $(BENCH_VENV)/.peers: pyproject.toml benchmarks/install.py
 	test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
@@ -55,6 +66,10 @@ $(BENCH_VENV)/.peers: pyproject.toml benchmarks/install.py
 bench: $(BENCH_VENV)/.peers  ## measure this library beside its peers (QUICK=1: two minutes)
 	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks $(if $(QUICK),--quick)
 
+curves: $(VENV)/.dev  ## check learning curves by theory against refits (QUICK=1: minutes)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.curves $(if $(QUICK),--quick)
+
 clean:  ## remove the virtual environments and all caches
 	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst examples/output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,68 @@
+"""The commands put together, and what becomes of an error: one line and an exit code."""
+
+import os
+import sys
+
+import click
+
+from cavity import __version__
+from cavity.cli.compare import compare
+from cavity.cli.curve import curve
+from cavity.cli.datasets import datasets
+from cavity.cli.fit import fit
+from cavity.cli.predict import predict
+from cavity.cli.report import report
+from cavity.report.errors import NoTargetError
+
+__all__ = ["run"]
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  cavity datasets
+  cavity report pima
+  cavity report patients.csv --target outcome -o patients.html
+  cavity fit patients.csv --target outcome -o patients.model
+  cavity predict patients.model new.csv -o answers.csv
+
+TABLE is a CSV, TSV or Parquet file with a header, or the name of a shipped data set.
+Exit codes: 0 done; 1 the data or files do not allow it; 2 the command line is wrong.""",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="cavity", message="%(prog)s %(version)s")
+def app() -> None:
+    """Probabilities you can trust from a table: fit, compare, calibrate, forecast."""
+
+
+for _command in (report, compare, curve, fit, predict, datasets):
+    app.add_command(_command)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; print an error as one line."""
+    try:
+        return int(app.main(arguments, prog_name="cavity", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "cavity"
+        return _fail(f"{error.format_message()} (try {path} --help)", 2)
+    except click.Abort:
+        return _fail("interrupted.", 130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what is left must go nowhere at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _fail("there is not enough memory: try a smaller --max-rows.", 1)
+    except NoTargetError as error:
+        return _fail(str(error), 2)
+    except (ValueError, OSError) as error:
+        return _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"cavity: {' '.join(message.split())}", err=True)
+    return code

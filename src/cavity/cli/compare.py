@@ -1,0 +1,58 @@
+"""``cavity compare``: all inference methods side by side."""
+
+from typing import Any
+
+import click
+
+from cavity.cli.options import (
+    data_options,
+    model_options,
+    open_table,
+    output_options,
+    settings_from,
+)
+from cavity.cli.terminal import Terminal
+from cavity.report.analysis import compare as compare_methods
+from cavity.report.errors import TableError
+from cavity.report.model import fit_model, unfitted
+from cavity.report.plain import to_json
+from cavity.report.summary import comparison
+
+__all__ = ["compare"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  cavity compare crabs
+  cavity compare patients.csv --target outcome --kernel rbf --tune
+  cavity compare pima --likelihood logit --json"""
+)
+@data_options
+@model_options
+@click.option(
+    "--tune",
+    is_flag=True,
+    help="Let each method tune the kernel by its own evidence; by default all take the kernel "
+    "that --inference finds.",
+)
+@output_options
+def compare(as_json: bool, tune: bool, quiet: bool, **options: Any) -> None:
+    """Compare all inference methods on TABLE: evidence, leave-one-out scores, time."""
+    settings = settings_from(options)
+    with Terminal(quiet=quiet) as terminal:
+        data = open_table(options, terminal)
+        if data.task == "regression":
+            raise TableError(
+                data.source,
+                "it is a quantity, for which inference is exact: there is nothing to compare.",
+                column=data.target,
+            )
+        terminal.stage("tuning the kernel")
+        kernel = unfitted(data, settings).kernel if tune else fit_model(data, settings)[0].kernel_
+        terminal.stage("comparing inference methods")
+        rows = compare_methods(data, kernel, settings, tune)
+        if as_json:
+            terminal.hand_over(to_json({"notes": data.notes, "comparison": rows}))
+        else:
+            terminal.answer("\n".join([*data.notes, *comparison(rows)]))

@@ -1,0 +1,88 @@
+"""How every chart looks: the page's own colours and type, by reference.
+
+Colours are the page's CSS variables, so that one drawing serves light, dark and paper.
+"""
+
+from typing import Any
+
+import altair as alt
+
+__all__ = [
+    "ACCENT",
+    "FAINT",
+    "INK",
+    "MUTED",
+    "SOFT",
+    "chart",
+    "finish",
+    "nominal",
+    "quantity",
+    "tips",
+]
+
+INK, MUTED, FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
+ACCENT, SOFT = "var(--accent)", "var(--soft)"
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+Json = dict[str, Any]
+
+
+def chart(values: list[Json]) -> alt.Chart:
+    """Return a chart of these records."""
+    return alt.Chart(alt.InlineData(values=values))
+
+
+def quantity(field: str, title: str | None = None, **axis: Any) -> Json:
+    """Return a quantitative channel; domain, zero, log and format are taken from ``axis``."""
+    scale: Json = {"zero": axis.pop("zero", False), "nice": axis.pop("nice", True)}
+    if "domain" in axis:
+        scale |= {"domain": axis.pop("domain")}
+    if axis.pop("log", False):
+        scale = {"type": "log", **{k: v for k, v in scale.items() if k == "domain"}, "nice": False}
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": scale,
+        "axis": axis,
+    }
+
+
+def nominal(field: str, order: list[str], title: str | None = None, **axis: Any) -> Json:
+    """Return a channel of names in a given order."""
+    return {"field": field, "type": "nominal", "title": title, "sort": order, "axis": axis}
+
+
+def tips(**fields: tuple[str, str]) -> list[Json]:
+    """Return what hovering shows: field = (title, format); an empty format is for names."""
+    return [
+        {"field": field, "title": title, "type": "quantitative", "format": form}
+        if form
+        else {"field": field, "title": title, "type": "nominal"}
+        for field, (title, form) in fields.items()
+    ]
+
+
+def finish(drawn: Any, alt_text: str, height: int = 260) -> Json:
+    """Return the specification, as wide as its place on the page, in the page's style."""
+    styled = (
+        drawn.properties(width="container", height=height, description=alt_text)
+        .configure(background="transparent", font=_FONT, padding=4)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=MUTED,
+            titleColor=MUTED,
+            titleFontWeight="normal",
+            titleFontSize=12,
+            labelFontSize=12,
+            titlePadding=8,
+            gridColor="var(--line)",
+            domainColor=FAINT,
+            tickColor=FAINT,
+            labelLimit=150,
+        )
+        .configure_legend(
+            orient="top", title=None, labelColor=MUTED, labelFontSize=12, symbolType="square"
+        )
+        .configure_text(fill=MUTED, fontSize=12)
+    )
+    return dict(styled.to_dict())

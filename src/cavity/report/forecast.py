@@ -1,0 +1,105 @@
+"""Learning curves of a fitted model, and how they go on."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from cavity import learning_curve
+from cavity.report.prepare import Prepared
+
+__all__ = ["LEVEL", "curve_of", "describe_curve"]
+
+LEVEL = 0.9
+"""Coverage of a forecast's interval."""
+_SIZES = 8
+_AHEAD = np.geomspace(1.0, 4.0, 9)
+"""Factors from the rows at hand to four times as many, twice as many among them."""
+_FAR = np.geomspace(1.0, 1000.0, 61)
+"""Factors from the rows at hand to where `LearningCurve.size_for` stops looking."""
+
+
+def curve_of(
+    data: Prepared, fitted: Any, sizes: Sequence[int] | None = None, resampling: str = "subsample"
+) -> Any:
+    """Return the `LearningCurve` of a fitted model on its training rows, with ``theory="pairs"``.
+
+    Whether its equations were solved is said by ``converged``, not by warnings.
+
+    Parameters
+    ----------
+    data : Prepared
+    fitted : fitted estimator
+    sizes : sequence of int, optional
+        By default eight from a fortieth of the rows (at least five) to all of them.
+    resampling : {"subsample", "bootstrap"}
+
+    Examples
+    --------
+    >>> from cavity.report.forecast import curve_of
+    >>> from cavity.report.model import Settings, fit_model
+    >>> from cavity.report.prepare import prepare
+    >>> from cavity.report.table import read_table
+    >>> data = prepare(read_table("crabs"))
+    >>> curve = curve_of(data, fit_model(data, Settings("rbf"))[0], [50, 100])
+    >>> bool(curve.test_error[0] > curve.test_error[1])
+    True
+    """
+    n = len(data.y)
+    if sizes is None:
+        first = max(min(5, n), n / 40)
+        sizes = np.unique(np.round(np.geomspace(first, n, _SIZES)).astype(int)).tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return learning_curve(
+            fitted, data.X, data.y, train_sizes=sizes, resampling=resampling, theory="pairs"
+        )
+
+
+def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, Any]:
+    """Return a learning curve and its forecasts in plain numbers.
+
+    Parameters
+    ----------
+    curve : LearningCurve
+    ahead : sequence of int, optional
+        Sizes to forecast; by default nine from the rows at hand to four times as many.
+
+    Returns
+    -------
+    dict
+        measure ("error rate" or "mean squared error"), resampling, rows (how many there are),
+        sizes, error, log_loss, converged; level, and forecast and log_loss_forecast, lists of
+        size, value, low, high; far, the forecast values size, error and log_loss up to a thousand
+        times the rows.
+    """
+    n = len(curve.y)
+    sizes = np.round(n * _AHEAD).astype(int) if ahead is None else np.array(ahead)
+    far = np.unique(np.round(n * _FAR).astype(int))
+    return {
+        "measure": "error rate" if curve.task == "classification" else "mean squared error",
+        "resampling": curve.resampling,
+        "rows": n,
+        "sizes": [int(size) for size in curve.train_sizes],
+        "error": curve.test_error.tolist(),
+        "log_loss": curve.test_log_loss.tolist(),
+        "converged": curve.converged.tolist(),
+        "level": LEVEL,
+        "forecast": _forecasts(curve, sizes, "error"),
+        "log_loss_forecast": _forecasts(curve, sizes, "log_loss"),
+        "far": {
+            "size": far.tolist(),
+            "error": curve.forecast(far, "error").value.tolist(),
+            "log_loss": curve.forecast(far, "log_loss").value.tolist(),
+        },
+    }
+
+
+def _forecasts(curve: Any, sizes: Any, measure: str) -> list[dict[str, float]]:
+    found = curve.forecast(sizes, measure, LEVEL)
+    return [
+        {"size": int(size), "value": float(value), "low": float(low), "high": float(high)}
+        for size, value, low, high in zip(*found, strict=True)
+    ]

@@ -1,0 +1,105 @@
+"use strict";
+
+const read = (element) => JSON.parse(element.textContent);
+
+// Charts. Their colours are the page's own variables, so a change of theme needs no redrawing.
+// The interpreter (ast) lets Vega work where a page forbids code made from strings.
+const drawn = [...document.querySelectorAll("script[data-chart]")].map((source) =>
+  vegaEmbed(document.getElementById(source.dataset.chart), read(source), {
+    renderer: "svg",
+    actions: false,
+    ast: true,
+  }).catch((problem) => {
+    const place = document.getElementById(source.dataset.chart);
+    place.textContent = "This chart could not be drawn.";
+    console.error(problem);
+  }),
+);
+Promise.all(drawn).then(() => document.documentElement.setAttribute("data-drawn", ""));
+
+// Light and dark.
+const theme = document.getElementById("theme");
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () =>
+  (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+const nameTheme = () => {
+  theme.textContent = isDark() ? "Light" : "Dark";
+  theme.setAttribute("aria-pressed", String(isDark()));
+};
+theme.addEventListener("click", () => {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  nameTheme();
+});
+system.addEventListener("change", nameTheme);
+nameTheme();
+
+// Tables: a click on a head sorts, a second one turns the order round; blanks stay last.
+const valueOf = (row, column) => row.cells[column].dataset.value;
+const compare = (p, q) =>
+  isNaN(p) || isNaN(q) ? String(p).localeCompare(String(q)) : Number(p) - Number(q);
+function sort(head) {
+  const column = head.cellIndex;
+  const body = head.closest("table").tBodies[0];
+  const order = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+  const sign = order === "ascending" ? 1 : -1;
+  const rows = [...body.rows].sort((r, s) => {
+    const [p, q] = [valueOf(r, column), valueOf(s, column)];
+    if (p === "" || q === "") return (p === "") - (q === "");
+    return sign * compare(p, q);
+  });
+  body.append(...rows);
+  for (const other of head.parentElement.cells) other.setAttribute("aria-sort", "none");
+  head.setAttribute("aria-sort", order);
+}
+for (const button of document.querySelectorAll(".sortable th button"))
+  button.addEventListener("click", () => sort(button.closest("th")));
+
+// Targets: the first size at which the tabulated curve is at or below the target.
+function sizeFor(curve, target) {
+  const k = curve.value.findIndex((value) => value <= target);
+  if (k <= 0) return k < 0 ? null : curve.size[0];
+  const [above, below] = [curve.value[k - 1], curve.value[k]];
+  const part = (above - target) / (above - below);
+  return Math.exp(Math.log(curve.size[k - 1]) * (1 - part) + Math.log(curve.size[k]) * part);
+}
+function twoDigits(n) {
+  const unit = 10 ** Math.max(Math.floor(Math.log10(n)) - 1, 0);
+  return (Math.round(n / unit) * unit).toLocaleString("en");
+}
+function answer(form) {
+  const curve = read(form.querySelector("script"));
+  const text = form.querySelector("input").value;
+  if (text === "" || isNaN(text)) return "type a number.";
+  const size = sizeFor(curve, Number(text) * Number(form.dataset.unit));
+  const atHand = Number(form.dataset.rows);
+  const most = curve.size.at(-1).toLocaleString("en");
+  if (size === null) return `no number of rows up to ${most} is expected to be enough.`;
+  form.dataset.size = size;
+  if (size <= curve.size[0]) return `${curve.size[0].toLocaleString("en")} rows or fewer are enough.`;
+  if (size <= atHand) return `about ${Math.round(size).toLocaleString("en")} rows are enough; you have ${atHand.toLocaleString("en")}.`;
+  return `about ${twoDigits(size)} rows are needed, ${twoDigits(size - atHand)} more than now.`;
+}
+for (const form of document.querySelectorAll(".goal")) {
+  const say = () => {
+    delete form.dataset.size;
+    form.querySelector("output").textContent = answer(form);
+  };
+  form.addEventListener("input", say);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  say();
+}
+
+// Contents: mark where the reader is.
+const links = new Map(
+  [...document.querySelectorAll("nav a")].map((link) => [link.getAttribute("href").slice(1), link]),
+);
+const seen = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries.filter((e) => e.isIntersecting)) {
+      for (const link of links.values()) link.removeAttribute("aria-current");
+      links.get(entry.target.id).setAttribute("aria-current", "true");
+    }
+  },
+  { rootMargin: "-10% 0px -70% 0px" },
+);
+for (const section of document.querySelectorAll("main section")) seen.observe(section);

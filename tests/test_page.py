@@ -1,0 +1,236 @@
+"""The report page, opened in a real browser."""
+
+import base64
+import json
+import re
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cavity import learning_curve
+from cavity.cli import main
+from cavity.report.analysis import analyse
+from cavity.report.model import Settings, fit_model
+from cavity.report.page import render
+from cavity.report.prepare import prepare
+from cavity.report.table import Table, read_table
+
+WIDTHS = {"wide": 1280, "phone": 390}
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--no-first-run",
+)
+# What a spreadsheet may hold, and a page must not obey.
+NASTY = "<script>document.title='owned'</script>\"'&{{7*7}}</script> ✓ é"
+# One length scale is tuned in a tenth of the time that thirty take.
+QUICK = Settings("rbf")
+ROWS = 80
+NAMES = ("breast_cancer", "wine", "boston", "small", "nasty")
+
+
+def small_table(name="few.csv", label="yes", column="x"):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=20)
+    classes = np.where(x + rng.normal(size=20) > 0, label, "no")
+    frame = pl.DataFrame({column: x, "colour": ["red", "blue"] * 10, "target": classes})
+    return Table(frame, name, "target")
+
+
+def table_of(name):
+    if name == "small":
+        return small_table()
+    if name == "nasty":
+        return small_table(NASTY, NASTY, NASTY)
+    return read_table(name)
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """Write each page once; Pima's by the command itself."""
+    folder, written = tmp_path_factory.mktemp("pages"), {}
+
+    def page(name):
+        if name not in written:
+            path = folder / f"{name}.html"
+            if name == "pima":
+                assert main(["report", "pima", "--quiet", "-o", str(path)]) == 0
+            else:
+                data = prepare(table_of(name), max_rows=ROWS)
+                path.write_text(render(analyse(data, QUICK, command="cavity")), encoding="utf-8")
+            written[name] = path
+        return written[name]
+
+    return page
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    for name in ("chromium", "chromedriver"):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    service = pytest.importorskip("selenium.webdriver.chrome.service")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=service.Service(shutil.which("chromedriver")))
+    yield found
+    found.quit()
+
+
+def show(driver, path, scheme="light", width="wide"):
+    """Open a page, wait for its charts, and return what it asked for besides itself."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    scheme = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    size = {"width": WIDTHS[width], "height": 900, "deviceScaleFactor": 1}
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {**size, "mobile": width == "phone"}
+    )
+    driver.get_log("browser"), driver.get_log("performance")
+    driver.get(path.as_uri())
+    drawn = "return document.documentElement.hasAttribute('data-drawn')"
+    WebDriverWait(driver, 20).until(lambda d: d.execute_script(drawn))
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [p["request"]["url"] for p in sent if p["request"]["url"] != path.as_uri()]
+
+
+def keep(driver, request, name):
+    folder = request.config.rootpath / "tests" / "screenshots"
+    folder.mkdir(exist_ok=True)
+    taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+    (folder / f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
+
+
+def charts_without_marks(driver):
+    return driver.execute_script(
+        "return [...document.querySelectorAll('.chart')].filter(c => !c.querySelector("
+        "'svg .mark-symbol path, svg .mark-rect path, svg .mark-line path')).map(c => c.id)"
+    )
+
+
+def numbers_of(path):
+    text = path.read_text("utf-8")
+    return json.loads(re.search(r'id="numbers">(.*?)</script>', text, re.S)[1])
+
+
+def check_whole(driver, path, **look):
+    assert show(driver, path, **look) == []
+    assert driver.get_log("browser") == []
+    assert driver.execute_script("return document.querySelectorAll('.chart').length") >= 6
+    assert charts_without_marks(driver) == []
+    wide, room = driver.execute_script(
+        "return [document.documentElement.scrollWidth, window.innerWidth]"
+    )
+    assert wide <= room
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pima_is_drawn(driver, pages, request, scheme, width):
+    """Light or dark, wide or narrow: all charts, no complaint, no request, no sideways scroll."""
+    check_whole(driver, pages("pima"), scheme=scheme, width=width)
+    keep(driver, request, f"pima-{scheme}-{width}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_tables_are_drawn(driver, pages, request, name):
+    """Many inputs, three classes, a quantity, twenty rows and hostile names: all are drawn."""
+    check_whole(driver, pages(name), width="phone")
+    keep(driver, request, name)
+
+
+def test_theme_button(driver, pages):
+    """The button turns the page and its charts dark and says so."""
+    show(driver, pages("pima"))
+    look = (
+        "const dot = document.querySelector('.chart .mark-symbol path');"
+        "return [getComputedStyle(document.body).backgroundColor, getComputedStyle(dot).fill]"
+    )
+    before = driver.execute_script(look)
+    button = driver.find_element("id", "theme")
+    button.click()
+    after = driver.execute_script(look)
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_tables_sort(driver, pages):
+    """A click on a head sorts by value, a second one the other way, and aria-sort tells."""
+    show(driver, pages("pima"))
+    values = (
+        "return [...document.querySelectorAll('#table-methods-table tbody tr')]"
+        ".map(r => Number(r.cells[1].dataset.value))"
+    )
+    head = driver.find_element("css selector", "#table-methods-table th:nth-child(2)")
+    for order, sign in (("ascending", 1), ("descending", -1)):
+        driver.execute_script("arguments[0].querySelector('button').click()", head)
+        found = driver.execute_script(values)
+        assert found == sorted(found, key=lambda x: sign * x)
+        assert head.get_attribute("aria-sort") == order
+
+
+@pytest.mark.parametrize("name", ["pima", "boston"])
+def test_target_box_answers(driver, pages, name):
+    """What the box answers is the size that the curve's own forecast needs."""
+    is_pima = name == "pima"
+    data = prepare(read_table(name), **({} if is_pima else {"max_rows": ROWS}))
+    model, _ = fit_model(data, Settings() if is_pima else QUICK)
+    curve = learning_curve(model, data.X, data.y)
+    n = len(data.y)
+    show(driver, pages(name))
+    target = curve.forecast(2 * n, "log_loss").value
+    box = driver.find_element("id", "box-log_loss")
+    box.clear()
+    box.send_keys(repr(target))
+    form = driver.find_element("id", "goal-log_loss")
+    # Between the tabulated sizes, a fifth apart, the page draws straight lines.
+    assert float(form.get_attribute("data-size")) == pytest.approx(
+        curve.size_for(log_loss=target), rel=0.05
+    )
+    assert "more than now" in form.find_element("tag name", "output").text
+    box.clear()
+    box.send_keys("-100")
+    assert "no number of rows" in form.find_element("tag name", "output").text
+
+
+def test_numbers_are_those_of_the_estimator(pages):
+    """The page's numbers are the estimator's attributes to the last digit."""
+    data = prepare(read_table("pima"))
+    model, _ = fit_model(data, Settings())
+    found = numbers_of(pages("pima"))
+    assert found["model"]["log_evidence"] == model.log_marginal_likelihood_value_
+    np.testing.assert_array_equal(found["points"]["probability"], model.loo_proba_.max(axis=1))
+    wrong = np.mean(model.predict(data.X_test) != data.y_test)
+    assert found["held_out"]["error"] == pytest.approx(wrong, rel=1e-12)
+    assert f'dd class="value">{100 * wrong:.1f} %' in pages("pima").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["pima", *NAMES])
+def test_page_is_small_and_alone(pages, name):
+    """A page has under three megabytes and refers to nothing outside itself."""
+    text = pages(name).read_text("utf-8")
+    assert len(text.encode()) < 3_000_000
+    assert not re.search(r"<(?:link|img|iframe)\b|<script[^>]*\bsrc=|@import|url\(", text[:30_000])
+
+
+def test_hostile_names_are_text(driver, pages):
+    """Column names and labels stay text, in the page, in its charts and in its numbers."""
+    show(driver, pages("nasty"))
+    assert "owned" not in driver.title.replace(NASTY, "")
+    assert driver.title.endswith("· cavity")
+    assert NASTY in driver.find_element("css selector", "#table-suspects").text
+    assert numbers_of(pages("nasty"))["data"]["feature_names"][0] == NASTY
+    scripts = "return document.querySelectorAll('script:not([type])').length"
+    assert driver.execute_script(scripts) == 2
