@@ -65,6 +65,7 @@ $(BENCH_VENV)/.peers: pyproject.toml benchmarks/install.py
 
 bench: $(BENCH_VENV)/.peers  ## measure this library beside its peers (QUICK=1: two minutes)
 	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks $(if $(QUICK),--quick)
+	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks.stream $(if $(QUICK),--quick)
 
 curves: $(VENV)/.dev  ## check learning curves by theory against refits (QUICK=1: minutes)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.curves $(if $(QUICK),--quick)

@@ -29,6 +29,7 @@ from cavity.curves import (
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.door import check_prior_variance, is_precomputed, validate_inputs
 from cavity.estimators.regressor import GaussianProcessRegressor
+from cavity.estimators.threads import threads_for
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
@@ -112,7 +113,8 @@ def learning_curve(
     if theory == "variational" and scorer.task != "regression":
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
     source = Theoretical(scorer, theory, resampling, sizes, door, tol, max_iter)
-    curve = theoretical_curve(source, labels, classes, door.apparent(labels, share))
+    with threads_for(door.size):
+        curve = theoretical_curve(source, labels, classes, door.apparent(labels, share))
     _warn_about(curve, tol)
     return curve
 

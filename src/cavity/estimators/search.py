@@ -2,23 +2,18 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from cavity.arrays import Array
 from cavity.estimators.latent import LatentProcess
 from cavity.estimators.progress import Narrator, begin_fit
+from cavity.estimators.threads import is_small, one_thread
 from cavity.tuning import Optimizer, Optimum, climb
 
 __all__ = ["fit_latents"]
-
-_SMALL = 500
-"""Examples up to which a fit keeps to one thread of BLAS: several would gain nothing, and would
-round differently from one, which is all that a worker has."""
 
 
 class _Climb(NamedTuple):
@@ -45,7 +40,7 @@ def fit_latents(
     rngs : sequence of RandomState
         Draws each process's restarts.
     """
-    small = all(len(latent.X_train_) <= _SMALL for latent in latents)
+    small = all(is_small(len(latent.X_train_)) for latent in latents)
     climbs = _climbs(estimator, latents, rngs)
     with _threads(small):
         if climbs:
@@ -119,13 +114,4 @@ def _parallel(estimator: Any, tasks: int, **options: Any) -> Any:
 
 
 def _threads(small: bool) -> AbstractContextManager[Any]:
-    limits: AbstractContextManager[Any] = (
-        _controller().limit(limits=1, user_api="blas") if small else nullcontext()
-    )
-    return limits
-
-
-@cache
-def _controller() -> Any:
-    """Return what sets the threads of BLAS; looking for it takes longer than a small fit's step."""
-    return ThreadpoolController()
+    return one_thread() if small else nullcontext()

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight
 from cavity import online
 from cavity.arrays import Array
 from cavity.estimators.storing import kernel_from_json, kernel_to_json
+from cavity.estimators.threads import one_thread
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import Options, State
@@ -112,9 +113,10 @@ class Stream:
         """Learn rows one after the other; return their log probabilities before that as well."""
         self._check_variances(rows.X)
         index, likelihood, share = _turns(self.likelihood, rows.weight, len(rows.y))
-        learned = online.learn(
-            self.covariance, likelihood, self.options, self.state, rows.X[index], rows.y[index]
-        )
+        with one_thread():
+            learned = online.learn(
+                self.covariance, likelihood, self.options, self.state, rows.X[index], rows.y[index]
+            )
         log_prob = np.zeros(len(rows.y))
         # Backwards, so that the first presentation of a row has the last word.
         log_prob[_numbers(index, rows)[::-1]] = (learned.log_prob / share)[::-1]
