@@ -141,3 +141,14 @@ def test_target_is_asked_only_at_accepted_points():
     assert found.converged
     assert len(set(asked)) < found.n_iter - 1
     assert float(found.x[0]) not in asked
+
+
+def test_patience_gives_up_on_rounding():
+    """Where neither residual nor merit gets better, a patient loop stops and says so."""
+
+    class Stuck(Point):
+        residual, merit = 1e-3, 0.0
+
+    found = solve(lambda x: Stuck(x, x + 1e-3), np.array([1.0]), tol=1e-8, max_iter=100, patience=5)
+    assert not found.converged
+    assert found.n_iter == 7

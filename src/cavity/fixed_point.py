@@ -93,12 +93,12 @@ def solve(
     memory : int
         How many steps back to look.
     patience : int, optional
-        After how many steps that bring no smaller residual to give up.
+        After how many steps that bring neither a smaller residual nor a better merit to give up.
     """
     state = evaluate(x)
     step, n_iter = 1.0, 1
     history = _History(memory)
-    best, idle = state.residual, 0
+    best, idle = state, 0
     while state.residual > tol and n_iter < max_iter and step > _SMALLEST_STEP:
         if patience is not None and idle > patience:
             break
@@ -110,8 +110,10 @@ def solve(
             if _no_worse(trial, state):
                 x, state = x + change, trial
                 step = min(1.0, _GROWTH * step)
-                idle = 0 if state.residual < best else idle + 1
-                best = min(best, state.residual)
+                if _gains(state, best):
+                    best, idle = state, 0
+                else:
+                    idle += 1
                 break
             # What was extrapolated is not trusted again: fall back on the plain direction.
             step *= 0.5
@@ -145,6 +147,12 @@ class _History:
         ridge = 1e-12 * float(xp.linalg.trace(gram)) + float(xp.finfo(x.dtype).smallest_normal)
         weights = xp.linalg.solve(add_to_diagonal(gram, ridge), df @ plain)
         return step * plain - weights @ (dx + step * df)
+
+
+def _gains(state: State, best: State) -> bool:
+    """Whether there is progress beyond rounding."""
+    better = best.merit + 1e-6 * (1.0 + abs(best.merit))
+    return state.residual < best.residual or state.merit > better
 
 
 def _no_worse(trial: State, state: State) -> bool:

@@ -47,7 +47,7 @@ _CG_RTOL, _CG_ROUGH = 1e-4, 1e-2
 # Beyond so many products a factorisation is the cheaper step.
 _CG_PATIENCE = 20
 _CG_LIMIT = 1000
-# Steps without a smaller residual after which only rounding is left.
+# Steps without any progress after which only rounding is left.
 _PATIENCE = 5
 
 
