@@ -23,7 +23,7 @@ SHUT = {
     "curves": {"cavity.estimators"},
     "online": {"cavity.estimators", "cavity.kernels", "cavity.inference", "cavity.priors"},
 }
-FOUNDATIONS = {"blocked", "arrays", "sites", "fixed_point", "krylov"}
+FOUNDATIONS = {"blocked", "arrays", "columns", "fixed_point", "krylov", "sites", "special"}
 
 
 def room(path):

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
-from cavity.arrays import ndtr
 from cavity.curves import LAWS, Order, Pool, Target, TwoClasses
 from cavity.curves.averages import prior_cavities, solve_averages
 from cavity.curves.eigen import eigenvalue_start
@@ -20,6 +19,7 @@ from cavity.curves.theories import cavity_theory, variational_theory
 from cavity.datasets import load_boston, load_pima
 from cavity.likelihoods import REGISTRY, Gaussian, Probit
 from cavity.priors import DensePrior
+from cavity.special import ndtr
 from cavity.testing import check_curve
 
 

@@ -5,7 +5,6 @@ array API standard; what the standard lacks stands here. NumPy arrays go straigh
 place: a function that says it *consumes* an array may overwrite it and hand its memory back.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -14,7 +13,6 @@ import array_api_compat
 import array_api_compat.numpy
 import numpy as np
 from array_api_compat import is_torch_array
-from scipy import special
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from cavity.blocked import gram_lower_blocked, invert_lower_blocked
@@ -30,16 +28,13 @@ __all__ = [
     "column_square_sums",
     "congruence_plus_identity",
     "copy",
-    "erfcx",
     "gram",
     "inner_product",
     "invert_lower",
     "is_numpy_array",
-    "log_ndtr",
     "lower_gram",
     "lower_product",
     "namespace",
-    "ndtr",
     "pivots",
     "put",
     "row_blocks",
@@ -349,36 +344,3 @@ def add_outer(A: Array, c: float, s: Array) -> Array:
     if is_torch_array(A):
         return A.addr_(s, s, alpha=float(c))
     return A + c * s[:, None] * s[None, :]
-
-
-def _special(name: str, x: Array) -> Array:
-    """Evaluate a special function where the array lives, or else by way of NumPy."""
-    if is_numpy_array(x) or isinstance(x, float):
-        return getattr(special, name)(x)
-    if is_torch_array(x):
-        import torch
-
-        return getattr(torch.special, name)(x)
-    if array_api_compat.is_cupy_array(x):
-        from cupyx.scipy import special as cupy_special
-
-        return getattr(cupy_special, name)(x)
-    return same_kind(getattr(special, name)(np.asarray(x)), x)
-
-
-def log_ndtr(z: Array) -> Array:
-    """Return log Φ(z)."""
-    return _special("log_ndtr", z)
-
-
-def ndtr(z: Array) -> Array:
-    """Return Φ(z)."""
-    if is_torch_array(z):
-        # PyTorch's own ndtr is (1 + erf)/2, which has no digits left in the lower tail.
-        return 0.5 * _special("erfc", -z * math.sqrt(0.5))
-    return _special("ndtr", z)
-
-
-def erfcx(x: Array) -> Array:
-    """Return exp(x²) erfc(x)."""
-    return _special("erfcx", x)

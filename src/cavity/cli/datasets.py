@@ -4,9 +4,9 @@ import click
 
 from cavity.cli.options import output_options
 from cavity.cli.terminal import Terminal
+from cavity.columns import columns
 from cavity.datasets import list_datasets
 from cavity.report.plain import to_json
-from cavity.report.summary import columns
 from cavity.report.table import SHIPPED, read_table
 
 __all__ = ["datasets"]

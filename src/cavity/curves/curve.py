@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.columns import columns
 from cavity.curves.forecast import Forecast, Trend
 from cavity.curves.suspects import Suspects, rank
 
@@ -237,24 +238,16 @@ class LearningCurve:
 
     def _columns(self) -> dict[str, Array]:
         names = ["test_error", "test_log_loss", "test_brier", "pool_error", "posterior_variance"]
-        columns = {name: getattr(self, name) for name in names}
-        columns |= {f"{name}_se": values for name, values in self.standard_error.items()}
-        columns |= {"converged": self.converged}
-        return {name: values for name, values in columns.items() if values is not None}
+        found = {name: getattr(self, name) for name in names}
+        found |= {f"{name}_se": values for name, values in self.standard_error.items()}
+        found |= {"converged": self.converged}
+        return {name: values for name, values in found.items() if values is not None}
 
     def __repr__(self) -> str:
-        columns = {"train_size": self.train_sizes, **self._columns()}
-        cells = [[_cell(value) for value in column] for column in columns.values()]
-        widths = [
-            max(len(name), *map(len, column)) for name, column in zip(columns, cells, strict=True)
-        ]
+        found = {"train_size": self.train_sizes, **self._columns()}
+        lines = [[_cell(value) for value in line] for line in zip(*found.values(), strict=True)]
         title = f"{self.task} learning curve, {self.resampling}, {self.theory}"
-        rows = [list(columns), *(list(row) for row in zip(*cells, strict=True))]
-        body = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
-        return "\n".join([title, *body])
+        return "\n".join([title, *columns(list(found), lines)])
 
 
 def _cell(value: Any) -> str:

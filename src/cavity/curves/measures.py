@@ -13,13 +13,14 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm, qmc
 
-from cavity.arrays import Array, ndtr
+from cavity.arrays import Array
 from cavity.curves.base import Order, Pool
 from cavity.curves.laws import Occupancy
 from cavity.curves.theories import average_over_fields, copies
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods.normal import standardise
 from cavity.sites import Marginals
+from cavity.special import ndtr
 
 __all__ = [
     "Classes",

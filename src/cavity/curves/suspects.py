@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.columns import columns
 
 __all__ = ["Suspect", "Suspects", "rank"]
+
+_HEADER = ("row", "label", "suggestion", "probability", "evidence")
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,17 @@ class Suspects:
         return pd.DataFrame([asdict(row) for row in self.rows]).set_index("index")
 
     def __repr__(self) -> str:
-        head = (
-            f"{'row':>6}  {'label':>12}  {'suggestion':>12}  {'probability':>11}  {'evidence':>8}"
-        )
-        body = [
-            f"{row.index:6d}  {_short(row.label):>12}  {_short(row.suggestion):>12}  "
-            f"{row.probability:11.3g}  {row.evidence:8.2f}"
+        lines = [
+            [
+                str(row.index),
+                _short(row.label),
+                _short(row.suggestion),
+                f"{row.probability:.3g}",
+                f"{row.evidence:.2f}",
+            ]
             for row in self.rows
         ]
-        return "\n".join([head, *body])
+        return "\n".join(columns(_HEADER, lines))
 
 
 def _short(value: Any) -> str:

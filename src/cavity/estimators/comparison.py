@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from cavity.columns import columns
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.door import check_offers
 from cavity.inference import METHODS, method
@@ -65,12 +66,7 @@ class Comparison:
     def __repr__(self) -> str:
         names = [field.name for field in fields(ComparisonRow)]
         cells = [[_cell(getattr(row, name)) for name in names] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            for line in [names, *cells]
-        ]
-        return "\n".join(lines)
+        return "\n".join(columns(names, cells))
 
 
 def compare_inference(

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from cavity.arrays import Array
 from cavity.curves import Pool
-from cavity.estimators.learning import PoolDoor
+from cavity.estimators.pool import PoolDoor
+from cavity.estimators.threads import one_thread
 from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
@@ -21,7 +21,7 @@ from cavity.sites import Marginals
 
 __all__ = ["Draws", "Refit", "Trainer", "refit_all"]
 
-# Setting the number of threads takes as long as a small fit.
+# Handing a small fit to a worker takes as long as the fit.
 _BATCH = 10
 
 
@@ -118,7 +118,7 @@ class Trainer:
 
     def refit_each(self, draws: Sequence[Array]) -> list[Refit]:
         """Refit to several training sets, on one thread of BLAS: two may round differently."""
-        with threadpool_limits(1, "blas"):
+        with one_thread():
             return [self.refit(rows) for rows in draws]
 
     def refit(self, rows: Array) -> Refit:

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from cavity.arrays import Array
 from cavity.curves import LearningCurve, Pool, Trend, log_odds_against
 from cavity.curves.curve import Measure
-from cavity.estimators.learning import (
+from cavity.curves.forecast import sampling_error
+from cavity.estimators.pool import (
     DEFAULT_SIZES,
     PoolDoor,
     check_resampling,
@@ -173,9 +174,10 @@ class _Simulated:
         points, share = self.points(measure)[known[-1]], self.law.share
         seen = np.isfinite(points)
         weight = share[seen] / np.sum(share[seen])
-        spread = (points[seen] - means[-1]) ** 2 @ weight * np.sum(weight**2)
+        rate = self.classes is not None and measure == "error"
+        spread = np.hypot(sampling_error(points[seen], weight, rate=rate), errors[-1])
         positive = self.classes is not None or measure == "error"
-        return Trend(self.sizes[known], means, float(np.sqrt(spread + errors[-1] ** 2)), positive)
+        return Trend(self.sizes[known], means, float(spread), positive)
 
     @property
     def codes(self) -> Array:

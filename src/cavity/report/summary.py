@@ -1,11 +1,11 @@
 """An analysis in words, for a terminal or a log."""
 
 import math
-from collections.abc import Sequence
 
+from cavity.columns import columns
 from cavity.report.analysis import Analysis, Json
 
-__all__ = ["columns", "comparison", "curve_lines", "quality", "summarise"]
+__all__ = ["comparison", "curve_lines", "quality", "summarise"]
 
 
 def summarise(analysis: Analysis) -> str:
@@ -20,24 +20,6 @@ def summarise(analysis: Analysis) -> str:
         _suspects(analysis),
     ]
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
-
-
-def columns(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    r"""Return right-aligned columns of text.
-
-    Examples
-    --------
-    >>> from cavity.report.summary import columns
-    >>> print("\n".join(columns(["a", "bb"], [["1", "2"], ["10", "20"]])))
-     a  bb
-     1   2
-    10  20
-    """
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    return [
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [header, *lines]
-    ]
 
 
 def _data(analysis: Analysis) -> list[str]:
