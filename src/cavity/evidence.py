@@ -25,6 +25,10 @@ class KernelRule(Protocol):
     def theta(self) -> Array:
         """Logarithms of the free hyperparameters."""
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the free hyperparameters, in scikit-learn's way."""
+
     def with_theta(self, theta: Array) -> "KernelRule":
         """Return the same kernel at other hyperparameters."""
 

@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 from scipy import optimize
 
 from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.coordinates import Coordinates
 from cavity.inference import Fit, Start
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _HOPELESS = 1e50
 """Score of a failed evaluation where there is no other to compare with."""
 _MEMORY = 50
 """Steps that L-BFGS-B remembers. More than usual: an evaluation costs far more than a step, and
-relevances that drift to their bounds make long curved valleys."""
+many relevances make long curved valleys."""
+_ROUNDS = 4
+"""The most times that L-BFGS-B is sent off, from where it has been led astray or stopped."""
 
 Optimizer = Callable[..., tuple[Array, float]]
 """scikit-learn's signature: optimizer(objective, initial_theta, bounds) → (theta, minimum)."""
@@ -92,7 +95,7 @@ class _Descent:
         self.starts: Sequence[Start] | None = None
         self.worst = -np.inf
         self.best = _Best(None, np.inf, False)
-        self.n_evaluations = 0
+        self.n_evaluations = self.n_failures = 0
         self.failure: NotPositiveDefiniteError | None = None
         self._met_usable = False
 
@@ -108,6 +111,7 @@ class _Descent:
         found = self._evaluate(np.asarray(theta, dtype=float), eval_gradient)
         if self.watcher:
             self.watcher.end(-np.inf if found is None else -found[0])
+        self.n_failures += found is None
         value, slope = found or self._far_worse(theta)
         return (value, slope) if eval_gradient else value
 
@@ -172,7 +176,8 @@ def maximise(
     bounds : array of shape (p, 2)
         Log bounds; restarts are drawn uniformly inside them.
     optimizer : callable, optional
-        With scikit-learn's signature; L-BFGS-B if not given.
+        With scikit-learn's signature, of the objective in theta. If not given, L-BFGS-B in
+        `Coordinates`, in which length scales that grow out of all bounds come to an end soon.
     n_restarts : int
     rng : numpy random generator, needed for restarts
     n_jobs : int or None
@@ -237,13 +242,29 @@ def _loosened(evidence: Evidence) -> Evidence:
 
 
 def _l_bfgs_b(descent: _Descent, theta: Array, bounds: Array) -> tuple[Array, float]:
-    found = optimize.minimize(
-        descent,
-        theta,
-        method="L-BFGS-B",
-        jac=True,
-        bounds=bounds,
-        options={"maxcor": _MEMORY},
-    )
+    rule = descent.evidence.rule
+    # Those of the kernel as it was given: random starts say nothing about the right magnitude.
+    coordinates = Coordinates(rule.names, rule.theta)
+    limits = coordinates.limits(bounds)
+
+    def at(u: Array) -> tuple[float, Array]:
+        here = np.clip(coordinates.theta(u), bounds[:, 0], bounds[:, 1])
+        value, slope = descent(here)
+        return value, coordinates.slope(here, slope)
+
+    u = np.clip(coordinates.of(theta), *limits)
+    for _ in range(_ROUNDS):
+        begin, failures = u, descent.n_failures
+        found = optimize.minimize(
+            at, u, method="L-BFGS-B", jac=True, bounds=limits.T, options={"maxcor": _MEMORY}
+        )
+        if found.success or descent.n_failures == failures:
+            begin, u = found.x, coordinates.awake(found.x, found.jac)
+        elif descent.succeeded:
+            # A line search that meets failures gives up after some of them.
+            u = coordinates.of(descent.best.theta)
+        u = np.clip(u, *limits)
+        if np.array_equal(u, begin):
+            break
     # A line search that gives up before a failed point has that point as its result.
-    return (descent.best.theta, descent.best.value) if descent.succeeded else (found.x, found.fun)
+    return (descent.best.theta, descent.best.value) if descent.succeeded else (theta, found.fun)
