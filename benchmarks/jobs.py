@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 from benchmarks.contestants import CONTESTANTS, Contestant
 from benchmarks.contestants.common import timed
 from benchmarks.data import Data, load, theta
-from benchmarks.instruments import Counts, counted, profiled
+from benchmarks.instruments import Counts, counted
 from benchmarks.measure import dpotrf, median, peak_bytes
 
 _SMALL = 40
@@ -89,22 +89,22 @@ def memory(data: str, evaluations: int) -> dict[str, Any]:
 
 def share(data: str, at: str) -> dict[str, Any]:
     """Our EP evidence with its gradient: the time spent inside LAPACK and BLAS."""
-    return _instrumented("cavity EP", data, at, profiled)
+    return _instrumented("cavity EP", data, at)
 
 
 def naive(data: str, at: str) -> dict[str, Any]:
     """Our naive mean field evidence with its gradient: products with K and factorisations."""
-    return _instrumented("cavity naive", data, at, counted)
+    return _instrumented("cavity naive", data, at)
 
 
-def _instrumented(contestant: str, data: str, at: str, instrument: Any) -> dict[str, Any]:
+def _instrumented(contestant: str, data: str, at: str) -> dict[str, Any]:
     X, y, _, _ = load(data)
     who: Contestant = CONTESTANTS[contestant]
     point = theta(at, X.shape[1])
     evidence = who.load().evidence_of(X, y, **who.options)
     who.load().evaluate(X[:_SMALL], y[:_SMALL], point, **who.options)
     floor = dpotrf(len(y))
-    counts: Counts = instrument(evidence, point)
+    counts: Counts = counted(evidence, point)
     return {**counts._asdict(), "dpotrf": median(floor + dpotrf(len(y)))}
 
 

@@ -290,3 +290,43 @@ def test_pivots():
     assert len(rows) == 5
     same(np.tril(L) @ np.tril(L).T, A[np.ix_(rows, rows)])
     assert arrays.pivots(np.zeros((3, 3)), 0.0)[1].size == 0
+
+
+@pytest.mark.parametrize("columns", [None, 1, 4])
+@pytest.mark.parametrize("kind", ["C", "F", "view"])
+def test_matmul(make, kind, columns):
+    """Products of a matrix with a matrix or vector in any order of memory."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((12, 14))
+    A = A[::2, ::2] if kind == "view" else np.asarray(A[:6, :7], order=kind)
+    B = rng.standard_normal(7) if columns is None else rng.standard_normal((columns, 7)).T
+    for right in (B, np.ascontiguousarray(B)):
+        got = arrays.matmul(make(A), make(right))
+        # Sums of seven products of order one.
+        np.testing.assert_allclose(to_numpy(got), A @ B, atol=1e-13)
+
+
+def test_matmul_of_other_types():
+    """Whole numbers and single precision go NumPy's own way."""
+    A = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(arrays.matmul(A, A.T), A @ A.T)
+    assert arrays.matmul(A.astype(np.float32), A.T.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [5, 64, 150])
+def test_column_square_sums_of_a_triangle(order, n):
+    """The zeros above the diagonal may be left out, whatever the order."""
+    L = np.asarray(np.tril(np.random.default_rng(n).standard_normal((n, n))), order=order)
+    got = arrays.column_square_sums(L, lower=True)
+    np.testing.assert_allclose(got, np.sum(L**2, axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_half_a_gram_matrix_is_enough_for_products(order):
+    """symmetric_product reads the triangle that lower_gram fills in."""
+    rng = np.random.default_rng(6)
+    L = np.asarray(np.tril(rng.standard_normal((90, 90))), order=order)
+    v, truth = rng.standard_normal(90), L.T @ L
+    half = arrays.lower_gram(L, whole=False)
+    np.testing.assert_allclose(arrays.symmetric_product(half, v), truth @ v, atol=1e-10)

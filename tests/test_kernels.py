@@ -5,6 +5,7 @@ import tracemalloc
 import mpmath
 import numpy as np
 import pytest
+from scipy.spatial.distance import squareform
 from sklearn.gaussian_process.kernels import (
     RBF,
     CompoundKernel,
@@ -26,7 +27,7 @@ from sklearn.gaussian_process.kernels import (
 
 from cavity.kernels import Precomputed, Rule, bessel, rule
 from cavity.kernels.base import _REGISTRY
-from cavity.kernels.distances import centre, contract, norm, pair_distances
+from cavity.kernels.distances import centre, contract, norm, pair_distances, square
 from cavity.testing import check_kernel
 
 FREE = (1e-5, 1e5)
@@ -457,3 +458,12 @@ def test_distances_have_an_exact_zero_diagonal():
     D = np.asarray(pair_distances(strict(U)))
     assert np.all(np.diag(D) == 0.0)
     np.testing.assert_allclose(D, ((U[:, None] - U[None]) ** 2).sum(-1), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [3, 499, 500, 777])
+def test_pairs_fill_the_matrix_in_blocks(n):
+    """Large matrices of pairs are the same as scipy's, bit for bit."""
+    pairs = np.random.default_rng(n).standard_normal(n * (n - 1) // 2)
+    truth = squareform(pairs, checks=False)
+    np.fill_diagonal(truth, 2.5)
+    np.testing.assert_array_equal(square(pairs, 2.5), truth)

@@ -34,6 +34,8 @@ __all__ = [
     "is_numpy_array",
     "lower_gram",
     "lower_product",
+    "matmul",
+    "mirror_lower",
     "namespace",
     "pivots",
     "put",
@@ -164,20 +166,25 @@ def _identity(A: Array) -> Array:
     return same_kind(namespace(A).eye(A.shape[0]), A)
 
 
-def lower_gram(L: Array) -> Array:
-    """Return the symmetric matrix Lᵀ L of a lower triangular L, filled in whole; consumes L."""
+def lower_gram(L: Array, *, whole: bool = True) -> Array:
+    """Return the symmetric matrix Lᵀ L of a lower triangular L; consumes L.
+
+    Filled in whole, or only as far as `symmetric_product` needs it.
+    """
     if is_numpy_array(L):
         F, lower = _fortran(L)
         G, _ = _lapack("lauum", L.dtype.char)(F, lower=lower, overwrite_c=True)
-        G = _mirror_lower(G if lower else G.T)
+        G = G if lower else G.T
+        if whole or not lower:
+            mirror_lower(G)
         # Symmetric, and handed out in the order that the rest of NumPy is fastest with.
         return G.T if lower else G
     if is_torch_array(L):
-        return _mirror_lower(gram_lower_blocked(L))
+        return mirror_lower(gram_lower_blocked(L))
     return L.T @ L
 
 
-def _mirror_lower(A: Array, block: int = 256) -> Array:
+def mirror_lower(A: Array, block: int = 256) -> Array:
     """Copy the lower triangle onto the upper one in place, a block of rows at a time."""
     xp = namespace(A)
     for i, j in row_blocks(A.shape[0], block):
@@ -245,6 +252,23 @@ def row_blocks(n: int, rows: int = 64) -> Iterator[tuple[int, int]]:
     return ((i, min(i + rows, n)) for i in range(0, n, rows))
 
 
+def matmul(A: Array, B: Array) -> Array:
+    """Return A B of a matrix and a matrix or vector.
+
+    NumPy's own products run in the threads of another BLAS than SciPy's LAPACK. Idle threads of
+    the one keep the cores busy that the other waits for, so that all goes through SciPy's.
+    """
+    if not (is_numpy_array(A) and is_numpy_array(B) and A.dtype == B.dtype == np.float64):
+        return A @ B
+    F, by_columns = _fortran(A)
+    if B.ndim == 1:
+        return _blas("gemv", "d")(1.0, F, B, trans=int(not by_columns))
+    # Transposed, so that the answer stands in C order: Bᵀ Aᵀ.
+    E, columns_too = _fortran(B)
+    trans = {"trans_a": int(columns_too), "trans_b": int(by_columns)}
+    return _blas("gemm", "d")(1.0, E, F, **trans).T
+
+
 def symmetric_product(K: Array, v: Array) -> Array:
     """Return K v of a symmetric matrix and a vector; NumPy reads one triangle only."""
     if is_numpy_array(K) and K.flags.c_contiguous:
@@ -282,7 +306,10 @@ def pivots(A: Array, tol: float) -> tuple[Array, Array]:
 
 def inner_product(A: Array, B: Array) -> float:
     """Return Σ_ij A_ij B_ij of two symmetric matrices, without a third one."""
-    return float(_flat(A) @ _flat(B))
+    a, b = _flat(A), _flat(B)
+    if is_numpy_array(a) and a.dtype == b.dtype == np.float64:
+        return float(_blas("dot", "d")(a, b))
+    return float(a @ b)
 
 
 def _flat(A: Array) -> Array:
@@ -294,11 +321,16 @@ def _flat(A: Array) -> Array:
     return namespace(A).reshape(A, (-1,))
 
 
-def column_square_sums(A: Array) -> Array:
-    """Return the squared norm of each column."""
-    if is_numpy_array(A):
+def column_square_sums(A: Array, *, lower: bool = False) -> Array:
+    """Return the squared norm of each column, of a matrix that may be known as lower triangular."""
+    if not is_numpy_array(A):
+        return namespace(A).linalg.vector_norm(A, axis=0) ** 2
+    if not lower or A.flags.c_contiguous:
         return np.einsum("ij,ij->j", A, A)
-    return namespace(A).linalg.vector_norm(A, axis=0) ** 2
+    U, total = A.T, np.empty(A.shape[1], A.dtype)
+    for i, j in row_blocks(len(U)):
+        total[i:j] = np.einsum("ij,ij->i", U[i:j, i:], U[i:j, i:])
+    return total
 
 
 def copy(A: Array, out: Array | None = None) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
-from cavity.arrays import Array, add_to_diagonal, namespace
+from cavity.arrays import Array, add_to_diagonal, matmul, namespace
 
 __all__ = ["Solution", "State", "solve"]
 
@@ -142,11 +142,11 @@ class _History:
         pairs = list(pairwise(self._points))
         dx = xp.stack([b[0] - a[0] for a, b in pairs])
         df = xp.stack([b[1] - a[1] for a, b in pairs])
-        gram = df @ df.T
+        gram = matmul(df, df.T)
         # Points that lie on a line make the normal equations singular; a whisper of a ridge helps.
         ridge = 1e-12 * float(xp.linalg.trace(gram)) + float(xp.finfo(x.dtype).smallest_normal)
-        weights = xp.linalg.solve(add_to_diagonal(gram, ridge), df @ plain)
-        return step * plain - weights @ (dx + step * df)
+        weights = xp.linalg.solve(add_to_diagonal(gram, ridge), matmul(df, plain))
+        return step * plain - matmul((dx + step * df).T, weights)
 
 
 def _gains(state: State, best: State) -> bool:

@@ -1,6 +1,6 @@
 """The second-order correction of EP's evidence: the error bar that comes for free."""
 
-from cavity.arrays import Array, namespace
+from cavity.arrays import Array, matmul, namespace
 from cavity.inference.base import Fit, Method
 from cavity.inference.ep import EP
 from cavity.sites import cavity
@@ -43,4 +43,4 @@ def _pairs(weight: Array, cumulant: Array, copies: Array) -> Array:
     xp = namespace(cumulant)
     total = copies * cumulant
     itself = xp.sum(copies * cumulant**2 * xp.linalg.diagonal(weight))
-    return xp.sum(total * (weight @ total)) - itself
+    return xp.sum(total * matmul(weight, total)) - itself

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, NamedTuple
 
-from cavity.arrays import Array, add_outer, namespace, same_kind
+from cavity.arrays import Array, add_outer, matmul, namespace, same_kind
 from cavity.inference.base import Method, Problem, Report, Start, register
 from cavity.inference.newton import Steps, cavity_moments, cavity_response, solve_means
 from cavity.priors import DensePosterior
@@ -53,7 +53,7 @@ class Ensemble(Method):
         q = _factorised(problem)
         d2 = cavity_moments(problem, posterior, q.cavity_variance).d2
         c = q.variance * (1.0 + q.variance * d2) / problem.copies
-        M = (q.inverse * (0.5 * c)) @ q.inverse
+        M = matmul(q.inverse * (0.5 * c), q.inverse)
         M -= 0.5 * q.inverse
         return add_outer(M, 0.5, posterior.alpha)
 

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from cavity.arrays import Array, add_outer, namespace
+from cavity.arrays import Array, add_outer, matmul, namespace
 from cavity.fixed_point import Solution
 from cavity.inference.base import (
     Method,
@@ -70,7 +70,7 @@ class Laplace(Method):
         g = copies * g
         s = 0.5 * posterior.local.q.variance * copies * d3
         R = posterior.precision_weight()
-        v = s - R @ prior.product(s)
+        v = s - matmul(R, prior.product(s))
         R *= -0.5
         return _add_symmetric(add_outer(R, 0.5, posterior.alpha), g, v)
 

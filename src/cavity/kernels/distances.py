@@ -4,7 +4,7 @@ For NumPy the distances of a training set are kept as the n(n−1)/2 *pairs* i <
 elsewhere as the whole matrix. Kernel files write elementwise functions and need not know which.
 """
 
-from math import sqrt
+from math import isqrt, sqrt
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from cavity.arrays import (
     add_to_diagonal,
     inner_product,
     is_numpy_array,
+    matmul,
+    mirror_lower,
     namespace,
     row_blocks,
     same_kind,
@@ -33,6 +35,9 @@ __all__ = [
     "weigh",
     "without_diagonal",
 ]
+
+_LARGE = 500
+"""Rows from which on a matrix is filled in row by row."""
 
 _ROWS = 256
 """Rows of G ∘ K at a time."""
@@ -66,7 +71,10 @@ def centre(X: Array) -> Array:
     Unlike the mean it stays with the bulk of the inputs if some are enormous, and so do their
     digits when it is subtracted.
     """
-    return namespace(X).sort(X, axis=0)[X.shape[0] // 2, :][None, :]
+    middle = X.shape[0] // 2
+    if is_numpy_array(X):
+        return np.partition(X, middle, axis=0)[[middle]]
+    return namespace(X).sort(X, axis=0)[middle, :][None, :]
 
 
 def pair_distances(U: Array, V: Array | None = None, *, exact: bool = False) -> Array:
@@ -92,11 +100,23 @@ def pair_distances(U: Array, V: Array | None = None, *, exact: bool = False) -> 
 def square(values: Array, diagonal: float) -> Array:
     """Return the whole symmetric matrix of a function of the distances of a training set."""
     if values.ndim == 1:
-        A = squareform(values, checks=False)
+        A = _whole(values)
         np.fill_diagonal(A, diagonal)
         return A
     A = without_diagonal(values)
     return add_to_diagonal(A, diagonal) if diagonal else A
+
+
+def _whole(pairs: Array) -> Array:
+    """Return the matrix of the pairs i < j; scipy's goes down the columns of a large one."""
+    n = (1 + isqrt(1 + 8 * len(pairs))) // 2
+    if n < _LARGE:
+        return squareform(pairs, checks=False)
+    A, end = np.empty((n, n)), 0
+    for i in range(n - 1):
+        begin, end = end, end + n - 1 - i
+        A[i, i + 1 :] = pairs[begin:end]
+    return mirror_lower(A.T).T
 
 
 def weigh(G: Array, values: Array) -> float:
@@ -123,7 +143,7 @@ def contract_product(U: Array, G: Array, K: Array) -> Array:
     for i, j in row_blocks(n, _ROWS):
         W = G[i:j] * K[i:j]
         np.fill_diagonal(W[:, i:j], 0.0)
-        row[i:j], W_U[i:j] = W.sum(axis=1), W @ U
+        row[i:j], W_U[i:j] = W.sum(axis=1), matmul(W, U)
         # Not by BLAS: its threads take longer to meet than a block takes.
         square += float(np.einsum("ij,ij->", W, W))
     if _is_accurate(U, sqrt(square), norm(G)):
@@ -144,7 +164,7 @@ def contract(U: Array, W: Array, reference: float) -> Array:
         The Frobenius norm against which rounding errors may be small.
     """
     if _is_accurate(U, norm(W), reference):
-        return _gather(U, namespace(W).sum(W, axis=1), W @ U)
+        return _gather(U, namespace(W).sum(W, axis=1), matmul(W, U))
     return np.asarray([_contract_column(U[:, k], W) for k in range(U.shape[1])])
 
 
@@ -201,7 +221,7 @@ def _by_product(U: Array, V: Array | None) -> Array:
     c = centre(U)
     U = U - c
     A = U if V is None else V - c
-    D = U @ A.T
+    D = matmul(U, A.T)
     D *= -2.0
     D += xp.sum(U * U, axis=1)[:, None]
     D += xp.sum(A * A, axis=1)[None, :]

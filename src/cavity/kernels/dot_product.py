@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import DotProduct
 
-from cavity.arrays import Array, namespace
+from cavity.arrays import Array, matmul, namespace
 from cavity.kernels.base import Rule, register
 
 __all__ = ["DotProductRule"]
@@ -18,7 +18,7 @@ class DotProductRule(Rule):
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K(X, Z), or K(X, X) if Z is None."""
-        K = X @ (X if Z is None else Z).T
+        K = matmul(X, (X if Z is None else Z).T)
         K += self._offset
         return K
 

@@ -20,6 +20,7 @@ from cavity.arrays import (
     invert_lower,
     is_numpy_array,
     lower_product,
+    matmul,
     namespace,
     pivots,
     solve_lower,
@@ -62,12 +63,12 @@ class LowRankPrior:
 
     def product(self, a: Array) -> Array:
         """Return K a."""
-        return self.P @ (self.P.T @ a) + self.left * a
+        return matmul(self.P, matmul(self.P.T, a)) + self.left * a
 
     def columns(self, index: Array) -> Array:
         """Return some columns of K."""
         xp = namespace(self.P)
-        k = self.P @ xp.take(self.P, index, axis=0).T
+        k = matmul(self.P, xp.take(self.P, index, axis=0).T)
         k[index, xp.arange(index.shape[0])] += xp.take(self.left, index)
         return k
 
@@ -108,8 +109,8 @@ class LowRankFactor:
         """Return B⁻¹ v, by I − W (I + Wᵀ W)⁻¹ Wᵀ = (I + W Wᵀ)⁻¹."""
         d = self._d if v.ndim == 1 else self._d[:, None]
         u = d * v
-        half = solve_lower(self._L, self._W.T @ u)
-        return d * (u - self._W @ solve_lower(self._L, half, transpose=True))
+        half = solve_lower(self._L, matmul(self._W.T, u))
+        return d * (u - matmul(self._W, solve_lower(self._L, half, transpose=True)))
 
     @cached_property
     def inverse_diagonal(self) -> Array:
