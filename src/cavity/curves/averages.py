@@ -1,7 +1,7 @@
 """Averages over training sets: the fixed point that both theories share.
 
 The pool's order parameters make each example's cavity, a theory turns the cavities into sources,
-and the sources make the order parameters: G = (K⁻¹ + diag u)⁻¹, R = G γ, V_i = Σ_j G_ij² w_j.
+and the sources make the order parameters.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,22 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.curves.base import Order, Pool, Sources
+from cavity.curves.medium import Medium
 from cavity.curves.theories import Theory
 from cavity.fixed_point import Solution, solve
-from cavity.priors import DensePosterior, DensePrior
-from cavity.sites import Sites, cavity
+from cavity.priors import DensePrior
+from cavity.sites import Sites
 
 __all__ = ["Averages", "Path", "prior_cavities", "solve_averages"]
 
-_MEMORY = 4
+_PLAIN, _MEMORY = 15, 4
+"""Rounds without a memory, which hinders far from the solution; from then on with one."""
+_LOOKS, _ENOUGH = 3, 0.05
+"""How often to look ahead after a factorisation, or until so little is left of the residual."""
+_FAR_OFF = 1.0
+"""Change from which on the first order foresees nothing."""
+_FASTEST = 0.05
+"""The contraction of an iteration is not believed beyond this."""
 _BACK = 3
 """Sizes whose cavities say where those of the next one will be."""
 _FAR = 1.0
@@ -58,10 +66,14 @@ class Averages(NamedTuple):
             Prior covariances of the new latent values with the pool's.
         prior_variance : array of shape (m,)
         """
-        posterior = prior.condition(Sites(self.sources.u, self.sources.gamma))
+        u, gamma, w, u_chi = self.sources
+        posterior = prior.condition(Sites(self.sources.response, gamma))
         q = posterior.predict(K_star, prior_variance)
-        response = posterior.cross_covariance(K_star)
-        return Order(q.variance, q.mean, self.sources.w @ response**2)
+        V = w @ posterior.cross_covariance(K_star) ** 2
+        if u_chi is None:
+            return Order(q.variance, q.mean, V)
+        spread = prior.condition(Sites(u, gamma)).predict(K_star, prior_variance)
+        return Order(spread.variance, q.mean, V, q.variance)
 
 
 def prior_cavities(prior: DensePrior) -> Order:
@@ -105,48 +117,87 @@ def _lagrange(nodes: Sequence[float], at: float) -> Array:
     return np.prod(offsets / gaps, axis=1)
 
 
-class _Point:
-    """Cavities, the sources they lead to, and the cavities that these give back."""
+def _distance(a: Order, b: Order) -> float:
+    """Return the largest change.
 
-    def __init__(self, scale: Array, prior: DensePrior, c: Order, sources: Sources) -> None:
-        self.scale = scale
-        self.sources = sources
-        posterior = prior.condition(Sites(sources.u, sources.gamma))
-        self.pool, self.held_out = _order(posterior, sources.w)
-        size = self.held_out.G + self.held_out.V
-        self.residual = float(
-            max(
-                np.max(np.abs(np.log(self.held_out.G / c.G))),
-                np.max(np.abs(self.held_out.R - c.R) / np.sqrt(size)),
-                np.max(np.abs(self.held_out.V - c.V) / size),
-            )
-        )
+    Of a log variance, of a mean in standard deviations, of a spread relative to the variance.
+    """
+    size = a.G + a.V
+    changes = [
+        np.abs(np.log(a.G / b.G)),
+        np.abs(np.log(a.response / b.response)),
+        np.abs(a.R - b.R) / np.sqrt(size),
+        np.abs(a.V - b.V) / size,
+    ]
+    return float(np.max(changes))
+
+
+class _Ahead:
+    """Cavities as the last medium foresees them, one look after the other."""
+
+    # All is let through: what is foreseen wrongly is put right by the next medium.
+    merit = 0.0
+
+    def __init__(self, pool: Pool, medium: Medium, theory: Theory, x: Array) -> None:
+        self._scale = pool.prior.diag
+        c = _unpack(x, self._scale)
+        self._image = medium.ahead(theory(c))
+        self.residual = _distance(self._image, c)
+
+    def target(self) -> Array:
+        return _pack(self._image, self._scale)
+
+
+class _Point:
+    """Cavities, the sources they lead to, and the cavities that these give back.
+
+    The latter are closer to the solution, by the factor at which the iteration contracts; the
+    residual is theirs.
+    """
+
+    def __init__(self, pool: Pool, theory: Theory, x: Array, last: "_Point | None") -> None:
+        self._pool, self._theory = pool, theory
+        self.cavities = _unpack(x, pool.prior.diag)
+        self.sources = theory(self.cavities)
+        self.medium = Medium(pool.prior, self.sources)
+        self._change = _distance(self.medium.held_out, self.cavities)
+        self.residual = self._change * (1.0 if last is None else self._contraction(last))
         # From the prior, the way to the solution leads over larger residuals: all is let through
         # but what is not a number.
         self.merit = 0.0 if np.isfinite(self.residual) else -np.inf
 
+    def _contraction(self, last: "_Point") -> float:
+        """How much closer to each other two points have come, doubled to be safe."""
+        moved = _distance(self.cavities, last.cavities)
+        if moved == 0.0:
+            return 1.0
+        closer = 2.0 * _distance(self.medium.held_out, last.medium.held_out) / moved
+        return min(1.0, max(_FASTEST, closer))
+
     def target(self) -> Array:
-        return _pack(self.held_out, self.scale)
-
-
-def _order(posterior: DensePosterior, w: Array) -> tuple[Order, Order]:
-    """Return the order parameters with each example's own source, and without it."""
-    local = posterior.local
-    c = cavity(local)
-    others = posterior.others_square_product(w)
-    (R, G), rest = local.q, local.rest
-    return Order(G, R, others + G**2 * w), Order(c.variance, c.mean, others / rest**2)
+        """Where the medium's first order leads, the theory being followed all the way."""
+        if self._change > _FAR_OFF:
+            return _pack(self.medium.held_out, self._pool.prior.diag)
+        found = solve(
+            lambda x: _Ahead(self._pool, self.medium, self._theory, x),
+            _pack(self.medium.held_out, self._pool.prior.diag),
+            tol=_ENOUGH * self._change,
+            max_iter=_LOOKS,
+            memory=_LOOKS,
+        )
+        return found.state.target()
 
 
 def _pack(c: Order, scale: Array) -> Array:
     """Return one vector without dimension."""
-    return np.concatenate([np.log(c.G), c.R / np.sqrt(scale), c.V / scale])
+    return np.concatenate([np.log(c.G), np.log(c.response), c.R / np.sqrt(scale), c.V / scale])
 
 
 def _unpack(x: Array, scale: Array) -> Order:
-    log_G, R, V = x.reshape(3, -1)
+    log_G, log_chi, R, V = x.reshape(4, -1)
     # Extrapolation may overshoot; neither variance can be below zero, nor G above the prior's.
-    return Order(np.minimum(np.exp(log_G), scale), R * np.sqrt(scale), np.maximum(V, 0.0) * scale)
+    G, chi = (np.minimum(np.exp(log), scale) for log in (log_G, log_chi))
+    return Order(G, R * np.sqrt(scale), np.maximum(V, 0.0) * scale, chi)
 
 
 def solve_averages(
@@ -165,16 +216,26 @@ def solve_averages(
         deviations, of the spread relative to the variance.
     max_iter : int
     """
-    scale = pool.prior.diag
+    last: _Point | None = None
 
     def evaluate(x: Array) -> _Point:
-        c = _unpack(x, scale)
-        return _Point(scale, pool.prior, c, theory(c))
+        nonlocal last
+        # A step that is not taken leaves no trace in the contraction.
+        last = _Point(pool, theory, x, last)
+        return last
 
-    found: Solution[_Point] = solve(
-        evaluate, _pack(start, scale), tol=tol, max_iter=max_iter, memory=_MEMORY
-    )
-    last = found.state
+    x = _pack(start, pool.prior.diag)
+    found: Solution[_Point] = solve(evaluate, x, tol=tol, max_iter=min(max_iter, _PLAIN))
+    n_iter = found.n_iter
+    if not found.converged and n_iter < max_iter:
+        found = solve(evaluate, found.x, tol=tol, max_iter=max_iter - n_iter, memory=_MEMORY)
+        n_iter += found.n_iter
+    end = found.state.medium
     return Averages(
-        last.pool, last.held_out, last.sources, found.converged, found.n_iter, found.residual
+        end.pool,
+        end.held_out,
+        found.state.sources,
+        found.converged,
+        n_iter,
+        found.residual,
     )

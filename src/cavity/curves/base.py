@@ -30,7 +30,7 @@ class Pool(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Three order parameters for each example, averages over training sets.
+    """Order parameters for each example, averages over training sets.
 
     Attributes
     ----------
@@ -40,11 +40,19 @@ class Order(NamedTuple):
         Average prediction.
     V : array of shape (n,)
         Variance of the prediction from training set to training set.
+    chi : array of shape (n,) or None
+        How far the prediction moves with a unit source at the example; None where that is G.
     """
 
     G: Array
     R: Array
     V: Array
+    chi: Array | None = None
+
+    @property
+    def response(self) -> Array:
+        """χ, whether it is G or not."""
+        return self.G if self.chi is None else self.chi
 
 
 class Sources(NamedTuple):
@@ -58,8 +66,16 @@ class Sources(NamedTuple):
         Mean source.
     w : array of shape (n,)
         Variance of the source.
+    u_chi : array of shape (n,) or None
+        Precision with which the example holds the prediction; None where that is u.
     """
 
     u: Array
     gamma: Array
     w: Array
+    u_chi: Array | None = None
+
+    @property
+    def response(self) -> Array:
+        """u_χ, whether it is u or not."""
+        return self.u if self.u_chi is None else self.u_chi

@@ -152,7 +152,9 @@ class LearningCurve:
     def forecast(self, n: Any, measure: str = "error", level: float = 0.9) -> Forecast:
         """Return the held-out error expected at any size, also beyond the data at hand.
 
-        The kernel stays as it was tuned and the data to come are like those at hand.
+        The kernel stays as it was tuned and the data to come are like those at hand. The error of a
+        curve by theory is a mean of what the labels say and of what the model expects of itself:
+        inside the data it may differ from ``test_error``, at the end by at most the sampling error.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from cavity.arrays import Array
 __all__ = ["LAWS", "Occupancy"]
 
 # Occupations that all training sets together reach less often than this do not count.
-_NEGLIGIBLE = 1e-8
+_NEGLIGIBLE = 1e-6
 
 
 class Occupancy(NamedTuple):

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import entr, logsumexp
 from scipy.stats import norm, qmc
 
 from cavity.arrays import Array
 from cavity.curves.base import Order, Pool
+from cavity.curves.copies import Copies
 from cavity.curves.laws import Occupancy
-from cavity.curves.theories import average_over_fields, copies
+from cavity.curves.theories import average_over_fields, lag
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods.normal import standardise
 from cavity.sites import Marginals
@@ -24,6 +25,7 @@ from cavity.special import ndtr
 
 __all__ = [
     "Classes",
+    "Expected",
     "Measured",
     "Scorer",
     "Target",
@@ -67,6 +69,24 @@ class Measured:
     evidence: Array
 
 
+class Expected(NamedTuple):
+    """Held-out measures of each example that a model expects of itself.
+
+    The label is drawn from the predictive distribution of the model that is judged, not the
+    example's own: over examples they vary far less, and they are right where the model is.
+
+    Attributes
+    ----------
+    error : array of shape (n,)
+        Probability of a wrong prediction, or mean squared error.
+    log_loss : array of shape (n,)
+        Entropy of the predictive distribution.
+    """
+
+    error: Array
+    log_loss: Array
+
+
 def log_odds_against(log_p: Array) -> Array:
     """Return log (1 − p)/p."""
     log_p = np.minimum(log_p, -_SMALLEST)
@@ -98,6 +118,10 @@ class Scorer(ABC):
         """Judge the predictions at examples that were not trained on."""
 
     @abstractmethod
+    def expected(self, orders: Sequence[Order]) -> Expected:
+        """Return what the models expect of themselves at examples they were not trained on."""
+
+    @abstractmethod
     def pool_error(
         self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
     ) -> Array:
@@ -119,6 +143,13 @@ class Target(Scorer):
         support, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
         deviation = np.abs(d1) / np.sqrt(-d2)
         return Measured(self.pool_error(orders), _log_loss(pool, c), None, support, deviation)
+
+    def expected(self, orders: Sequence[Order]) -> Expected:
+        """Predictive variances and the entropies of normal densities."""
+        [c], [pool] = orders, self.pools
+        # Of log N(y; h, σ² + G) the second derivative is −1/(σ² + G), whatever y and h are.
+        variance = -1.0 / pool.likelihood.tilted(pool.y, Marginals(c.R, c.G)).d2
+        return Expected(variance, 0.5 * np.log(2.0 * np.pi * np.e * variance))
 
     def pool_error(self, orders: Sequence[Order], /, *_: object) -> Array:
         """Squared errors: two moments are enough."""
@@ -145,6 +176,17 @@ class TwoClasses(Scorer):
         log_loss, brier = average_over_fields(losses, c.R, c.V, _NODES)
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
         return Measured(_wrong_side(pool.y, c), log_loss, brier, support, log_odds_against(support))
+
+    def expected(self, orders: Sequence[Order]) -> Expected:
+        """Probabilities of the less probable class, and entropies."""
+        [c], [pool] = orders, self.pools
+
+        def losses(h: Array) -> tuple[Array, Array]:
+            log_p = pool.likelihood.tilted(1.0, Marginals(h, c.G)).log_z
+            p, q = np.exp(log_p), -np.expm1(log_p)
+            return np.minimum(p, q), entr(p) + entr(q)
+
+        return Expected(*average_over_fields(losses, c.R, c.V, _NODES))
 
     def pool_error(
         self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
@@ -184,6 +226,12 @@ class Classes(Scorer):
         support = logsumexp(own, axis=0) - np.log(_DRAWS)
         error, odds = 1.0 - hit.mean(axis=0), log_odds_against(support)
         return Measured(error, -own.mean(axis=0), brier.mean(axis=0), support, odds)
+
+    def expected(self, orders: Sequence[Order]) -> Expected:
+        """Probabilities of all but the most probable class, and entropies."""
+        p = np.exp(self._log_proba(orders))
+        error, entropy = 1.0 - np.max(p, axis=2), np.sum(entr(p), axis=2)
+        return Expected(error.mean(axis=0), entropy.mean(axis=0))
 
     def pool_error(
         self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
@@ -240,6 +288,7 @@ class _Fields(NamedTuple):
 
     pool: Pool
     before: Marginals
+    c: Order
 
     @classmethod
     def of(cls, pool: Pool, c: Order, x: Array) -> "_Fields":
@@ -247,13 +296,15 @@ class _Fields(NamedTuple):
         return cls(
             pool,
             Marginals(c.R + np.sqrt(c.V) * x[:, None], np.broadcast_to(c.G, (len(x), len(c.G)))),
+            c,
         )
 
     def after(self, occupations: Array) -> Iterator[Marginals]:
         """Yield the marginals once the example has been drawn 1, 2, ... times."""
-        h, G = self.before
-        for slope, curvature in copies(self.pool.likelihood, self.pool.y, self.before, occupations):
-            yield Marginals(h + G * slope, G * (1.0 + G * curvature))
+        (h, G), pool = self.before, self.pool
+        copies = Copies(pool.likelihood, pool.y, occupations)
+        for slope, curvature in copies(self.before, lag(self.c)):
+            yield Marginals(h + self.c.response * slope, G * (1.0 + G * curvature))
 
 
 def _wrong_after(pool: Pool, c: Order, occupancy: Occupancy) -> Iterator[Array]:
@@ -264,18 +315,21 @@ def _wrong_after(pool: Pool, c: Order, occupancy: Occupancy) -> Iterator[Array]:
     x = np.linspace(-_REACH, _REACH, _KNOTS)
     spread = np.sqrt(np.maximum(c.V, _SMALLEST))
     h = c.R + pool.y * spread * x[:, None]
-    for slope, curvature in copies(pool.likelihood, pool.y, Marginals(h, c.G), occupancy.s):
-        mean = pool.y * (h + c.G * slope)
-        yield ndtr(_root(x, mean, spread * (1.0 + c.G * curvature)))
+    copies = Copies(pool.likelihood, pool.y, occupancy.s)
+    for slope, _ in copies(Marginals(h, c.G), lag(c)):
+        mean = pool.y * (h + c.response * slope)
+        yield ndtr(_root(x, mean))
 
 
-def _root(x: Array, f: Array, slope: Array) -> Array:
+def _root(x: Array, f: Array) -> Array:
     """Return where increasing functions, in the columns of f, are zero: Hermite's inverse cubic."""
     right = np.clip(np.sum(f <= 0.0, axis=0), 1, len(x) - 1)
-    columns = np.arange(f.shape[1])
+    columns, slope = np.arange(f.shape[1]), np.gradient(f, x, axis=0)
     ends = [(x[i], f[i, columns], slope[i, columns]) for i in (right - 1, right)]
     (x0, f0, d0), (x1, f1, d1) = ends
     width = np.maximum(f1 - f0, _SMALLEST)
+    # Where rounding has made it flat, a slope far below the chord's.
+    d0, d1 = (np.maximum(d, 1e-3 * width / (x1 - x0)) for d in (d0, d1))
     t = np.clip(-f0 / width, 0.0, 1.0)
     between = x0 + (x1 - x0) * t**2 * (3.0 - 2.0 * t)
     between += width * t * (1.0 - t) * ((1.0 - t) / d0 - t / d1)

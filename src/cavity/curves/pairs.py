@@ -10,7 +10,7 @@ It makes the average posterior variance larger: by some ten per cent where train
 small, and next to nothing where nearly all examples are drawn. With Gaussian noise it also
 gives the squared error: the posterior mean misses y by −G K⁻¹ y, so that the average squared error
 is the slope, at ε = 0, of the average −G when K is replaced by K − ε y yᵀ. With other
-likelihoods, on the data sets tried, it changes the variance by less than one per cent: it is
+likelihoods it changes the variance by less than one per cent on most data sets tried: it is
 left out.
 """
 
@@ -86,7 +86,7 @@ def _slope(
 ) -> _Medium:
     """Return how the medium changes with ε: −dG/dε is the average product of two errors."""
     first, second, third = moments
-    c, (u, _, w) = found.held_out, found.sources
+    c, (u, _, w, _) = found.held_out, found.sources
     miss = found.pool.R - pool.y
     held_out = (c.R - pool.y) ** 2 + c.V
     back = _back(found)

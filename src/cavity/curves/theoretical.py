@@ -12,7 +12,13 @@ from cavity.curves.averages import Averages, Path, solve_averages
 from cavity.curves.base import Order, Pool
 from cavity.curves.curve import LearningCurve, Measure
 from cavity.curves.eigen import eigenvalue_start
-from cavity.curves.forecast import Trend, forecast_sizes, sampling_error
+from cavity.curves.forecast import (
+    Trend,
+    calibrated,
+    forecast_sizes,
+    reconcile,
+    sampling_error,
+)
 from cavity.curves.laws import LAWS
 from cavity.curves.measures import Measured, Scorer, field_grid
 from cavity.curves.pairs import with_pairs
@@ -20,8 +26,10 @@ from cavity.curves.theories import Theory, cavity_theory, variational_theory
 
 __all__ = ["THEORIES", "Door", "Theoretical", "theoretical_curve"]
 
-THEORIES = ("cavity", "pairs", "variational")
+THEORIES = ("auto", "cavity", "pairs", "variational")
 _BLOCK = 64
+# Of the tolerance, for what a theory has to solve within itself.
+_SHARE = 0.1
 
 
 class Door(Protocol):
@@ -93,7 +101,7 @@ class Theoretical:
     def _theory(self, pool: Pool, draws: Array, resampling: str) -> Theory:
         if self.theory == "variational":
             return variational_theory(pool, draws)
-        return cavity_theory(pool, LAWS[resampling](draws))
+        return cavity_theory(pool, LAWS[resampling](draws), _SHARE * self.tol)
 
     @cached_property
     def averages(self) -> list[list[Averages]]:
@@ -148,30 +156,47 @@ class Theoretical:
         return total
 
     def trend(self, measure: str) -> Trend:
-        """Return the held-out curve up to most of the pool, drawn without replacement."""
-        sizes, values = self._trends
+        """Return the held-out curve up to most of the pool, drawn without replacement.
+
+        It is meant for the population, not for the pool: the error is a mean of what the labels say
+        and of what the model expects of itself, and so may differ from the curve's by less than the
+        sampling error. That the mean is less uncertain than the labels is not counted.
+        """
+        sizes, values, expected = self._trends
         points = values[measure]
         share = self.scorer.pools[0].share
         rate = self.scorer.task == "classification" and measure == "error"
         spread = sampling_error(points[-1], share, rate=rate)
         positive = self.scorer.task == "classification" or measure == "error"
-        return Trend(sizes, points @ share, spread, positive)
+        means = points @ share
+        if measure == "error":
+            means = reconcile(means, expected, spread)
+        return Trend(sizes, means, spread, positive)
 
     @cached_property
-    def _trends(self) -> tuple[Array, dict[str, Array]]:
+    def _trends(self) -> tuple[Array, dict[str, Array], Array]:
+        """Sizes, measures of each example, and the average error expected at each size."""
         share = self.scorer.pools[0].share
         resampling = "bootstrap" if self.theory == "variational" else "subsample"
         # Without replacement no example can be drawn more than once.
         sizes = forecast_sizes(int(1.0 / np.max(share) + 1e-9))
         averages = self.solve(sizes, resampling)
-        measured = [
-            self.in_units(self.scorer.held_out([along[k].held_out for along in averages]))
-            for k in range(len(sizes))
-        ]
-        return sizes, {
+        orders = [[along[k].held_out for along in averages] for k in range(len(sizes))]
+        measured = [self.in_units(self.scorer.held_out(order)) for order in orders]
+        values = {
             "error": np.stack([found.error for found in measured]),
             "log_loss": np.stack([found.log_loss for found in measured]),
         }
+        return sizes, values, self._expected(orders, values["log_loss"] @ share)
+
+    def _expected(self, orders: Sequence[Sequence[Order]], log_loss: Array) -> Array:
+        """Return the error that the model expects of itself at each size, averaged."""
+        share = self.scorer.pools[0].share
+        found = [self.scorer.expected(order) for order in orders]
+        error = np.array([own.error @ share for own in found])
+        if self.scorer.task == "regression":
+            return error * self.door.scale**2
+        return calibrated(error, np.array([own.log_loss @ share for own in found]), log_loss)
 
     def in_units(self, found: Measured) -> Measured:
         """Return the measures of a regressor in the units of its target."""

@@ -5,23 +5,23 @@ Gaussian field h ~ N(R, V) and a posterior variance G without it. What precision
 variance w of the source does the example itself contribute, averaged over how often it is drawn?
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
-from cavity.arrays import Array
+from cavity.arrays import Array, matmul
 from cavity.curves.base import Order, Pool, Sources
+from cavity.curves.copies import Copies
 from cavity.curves.laws import Occupancy
-from cavity.likelihoods import Likelihood
-from cavity.sites import Marginals, Moments, Sites, expand, match
+from cavity.sites import Marginals, Moments, match
 
 __all__ = [
     "Theory",
     "average_over_fields",
     "cavity_theory",
-    "copies",
     "curvature_moments",
+    "lag",
     "variational_theory",
 ]
 
@@ -29,8 +29,8 @@ Theory = Callable[[Order], Sources]
 
 # The slopes are smooth on the scale of the fields: twenty nodes leave six digits.
 _NODES = 20
-# The sites of s copies start from those of s − 1, and contract fast.
-_ROUNDS = 4
+# A response needs fields that differ: at least by this share of the variance.
+_LEAST_SPREAD = 1e-8
 
 
 def average_over_fields(
@@ -47,7 +47,7 @@ def average_over_fields(
     """
     x, weight = _gauss(nodes)
     h = mean + np.sqrt(variance) * x[:, None]
-    return [weight @ values for values in f(h)]
+    return [matmul(values.T, weight) for values in f(h)]
 
 
 @cache
@@ -56,34 +56,82 @@ def _gauss(nodes: int) -> tuple[Array, Array]:
     return x, weight / weight.sum()
 
 
-def cavity_theory(pool: Pool, occupancy: Occupancy) -> Theory:
-    """Return the cavity theory, for any likelihood and any law of resampling."""
-    y, likelihood = pool.y, pool.likelihood
+def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theory:
+    """Return the cavity theory, for any likelihood and any law of resampling.
+
+    Parameters
+    ----------
+    pool : Pool
+    occupancy : Occupancy
+    tol : float
+        How well to solve for the sites of several copies.
+    """
+    repeats = len(occupancy.s) > 1 and "sites" not in pool.likelihood.offers
+    copies = Copies(pool.likelihood, pool.y, occupancy.s, tol)
 
     def sources(c: Order) -> Sources:
-        def slopes(h: Array) -> tuple[Array, Array, Array]:
-            d1, square, d2 = np.zeros((3, *h.shape))
-            found = copies(likelihood, y, Marginals(h, c.G), occupancy.s)
-            for p, (slope, curvature) in zip(occupancy.probability, found, strict=True):
-                d1 += p * slope
-                square += p * slope**2
-                d2 += p * curvature
-            return d1, square, d2
-
-        d1, square, d2 = average_over_fields(slopes, c.R, c.V)
-        u, gamma = match(Marginals(c.R, c.G), Moments(d1, d1, d2))
-        # What varies beyond the linear response to the field; the rest is the others' doing.
-        own = np.maximum(square - d1**2 - c.V * d2**2, 0.0)
-        return Sources(u, gamma, own / (1.0 + c.G * d2) ** 2)
+        if not repeats:
+            c = c._replace(chi=None)
+            d1, square, d2 = average_over_fields(_slopes(copies, occupancy, c), c.R, c.V)
+            return _sources(c, d1, square, d2, d2)
+        c = c._replace(V=np.maximum(c.V, _LEAST_SPREAD * c.G), chi=c.response)
+        d1, square, d2, with_field = average_over_fields(
+            _slopes_and_fields(copies, occupancy, c), c.R, c.V
+        )
+        # How d1 follows the field on average: its derivative, by Stein's lemma.
+        return _sources(c, d1, square, d2, with_field / c.V)
 
     return sources
 
 
+def _slopes(copies: Copies, occupancy: Occupancy, c: Order) -> Callable[[Array], tuple[Array, ...]]:
+    """Return slope, its square and the curvature in a field, averaged over the draws."""
+
+    def average(h: Array) -> tuple[Array, ...]:
+        d1, square, d2 = np.zeros((3, *h.shape))
+        found = copies(Marginals(h, c.G), lag(c))
+        for p, (slope, curvature) in zip(occupancy.probability, found, strict=True):
+            d1 += p * slope
+            square += p * slope**2
+            d2 += p * curvature
+        return d1, square, d2
+
+    return average
+
+
+def _slopes_and_fields(
+    copies: Copies, occupancy: Occupancy, c: Order
+) -> Callable[[Array], tuple[Array, ...]]:
+    slopes = _slopes(copies, occupancy, c)
+
+    def average(h: Array) -> tuple[Array, ...]:
+        d1, square, d2 = slopes(h)
+        return d1, square, d2, d1 * (h - c.R)
+
+    return average
+
+
+def lag(c: Order) -> Array | None:
+    """Return χ − G: by how much the others' reply to an example exceeds what its cavity knows."""
+    return None if c.chi is None else c.chi - c.G
+
+
+def _sources(c: Order, d1: Array, square: Array, d2: Array, d_chi: Array) -> Sources:
+    """Return the sources of an example with average slope d1, curvature d2 and response d_chi."""
+    u, _ = match(Marginals(c.R, c.G), Moments(d1, d1, d2))
+    u_chi, gamma = match(Marginals(c.R, c.response), Moments(d1, d1, d_chi))
+    # What varies beyond the linear response to the field; the rest is the others' doing.
+    own = np.maximum(square - d1**2 - c.V * d_chi**2, 0.0)
+    w = own / (1.0 + c.response * d_chi) ** 2
+    return Sources(u, gamma, w, None if c.chi is None else u_chi)
+
+
 def curvature_moments(pool: Pool, occupancy: Occupancy, c: Order) -> tuple[Array, Array, Array]:
     """Return the first three moments, over draws and fields, of an example's precision −d2."""
+    copies = Copies(pool.likelihood, pool.y, occupancy.s)
 
     def powers(h: Array) -> tuple[Array, ...]:
-        found = copies(pool.likelihood, pool.y, Marginals(h, c.G), occupancy.s)
+        found = copies(Marginals(h, c.G))
         total = np.zeros((3, *h.shape))
         for p, (_, curvature) in zip(occupancy.probability, found, strict=True):
             for k in range(3):
@@ -92,40 +140,6 @@ def curvature_moments(pool: Pool, occupancy: Occupancy, c: Order) -> tuple[Array
 
     first, second, third = average_over_fields(powers, c.R, c.V)
     return first, second, third
-
-
-def copies(
-    likelihood: Likelihood, y: Array, c: Marginals, occupations: Array
-) -> Iterator[tuple[Array, Array]]:
-    """Yield slope and curvature of log Z for 1, 2, ... copies of an example in one cavity.
-
-    Each copy has a site of its own, as in the inference from a training set that repeats a row.
-    """
-    if "sites" in likelihood.offers:
-        slope, curvature, _ = likelihood.derivatives(y, c.mean)
-        yield from (_together(c, expand(c.mean, slope, curvature), s) for s in occupations)
-        return
-    moments = likelihood.tilted(y, c)
-    yield moments.d1, moments.d2
-    site = match(c, moments)
-    for s in occupations[1:]:
-        site = _one_of(likelihood, y, c, s, site)
-        yield _together(c, site, s)
-
-
-def _one_of(likelihood: Likelihood, y: Array, c: Marginals, s: float, site: Sites) -> Sites:
-    """Return the site of one of s copies, each of which sees the s − 1 others."""
-    for _ in range(_ROUNDS):
-        slope, curvature = _together(c, site, s - 1.0)
-        seen = Marginals(c.mean + c.variance * slope, c.variance * (1.0 + c.variance * curvature))
-        site = match(seen, likelihood.tilted(y, seen))
-    return site
-
-
-def _together(c: Marginals, site: Sites, s: float) -> tuple[Array, Array]:
-    """Return slope and curvature, in the cavity's mean, of log Z under s equal sites."""
-    scale = s / (1.0 + s * site.tau * c.variance)
-    return scale * (site.nu - site.tau * c.mean), -scale * site.tau
 
 
 def variational_theory(pool: Pool, draws: Array) -> Theory:

@@ -26,9 +26,9 @@ def learning_curve(
     *,
     train_sizes: Any = DEFAULT_SIZES,
     resampling: str = "subsample",
-    theory: str = "cavity",
+    theory: str = "auto",
     sample_weight: Any = None,
-    tol: float = 1e-4,
+    tol: float = 3e-4,
     max_iter: int = 200,
 ) -> LearningCurve:
     """Average the error on unseen data over random training sets of any size, without refitting.
@@ -48,10 +48,11 @@ def learning_curve(
     resampling : {"subsample", "bootstrap"}
         Draw without replacement, and judge by the examples left out (m = n is leave-one-out), or
         with replacement, also more than n times, and judge by the examples out of the bag.
-    theory : {"cavity", "pairs", "variational"}
-        "pairs" adds to the cavity theory what pairs of examples do together: closer to refits in
-        regression from little data, the same in classification. "variational" is the older
-        theory, for regression and "bootstrap" only.
+    theory : {"auto", "cavity", "pairs", "variational"}
+        "cavity" puts each example into the average of all others. "pairs" adds what pairs of
+        examples do together: closer to refits in regression from little data, the same in
+        classification. "variational" is the older theory, for regression and "bootstrap" only.
+        "auto" is "pairs" for regression and "cavity" for classification.
     sample_weight : array-like of shape (n_samples,), optional
         A population in which some examples are drawn (and judged) more often than others.
     tol : float
@@ -81,6 +82,8 @@ def learning_curve(
     scorer, labels, classes = door.scorer(y, share)
     if theory == "variational" and scorer.task != "regression":
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
+    if theory == "auto":
+        theory = "pairs" if scorer.task == "regression" else "cavity"
     source = Theoretical(scorer, theory, resampling, sizes, door, tol, max_iter)
     with threads_for(door.size):
         curve = theoretical_curve(source, labels, classes, door.apparent(labels, share))

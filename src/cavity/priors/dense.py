@@ -15,6 +15,7 @@ from cavity.arrays import (
     copy,
     invert_lower,
     lower_gram,
+    matmul,
     namespace,
     put,
     scale_both,
@@ -180,8 +181,8 @@ class DensePosterior:
         """Return Σ_ii = (1 − [B⁻¹]_ii)/τ_i, and K_ii − ‖L⁻¹ S k_i‖² where that cancels."""
         xp = namespace(rest)
         tau = self.sites.tau
-        variance = (1.0 - rest) / xp.where(self._cancels, 1.0, tau)
-        weak = xp.nonzero(self._cancels)[0]
+        variance = (1.0 - rest) / xp.where(self.cancels, 1.0, tau)
+        weak = xp.nonzero(self.cancels)[0]
         if weak.shape[0]:
             k = self.prior.columns(weak)
             direct = xp.take(self.prior.diag, weak) - self._explained(k)
@@ -207,12 +208,12 @@ class DensePosterior:
         variance = prior_variance - self._explained(K_star.T)
         info = xp.finfo(variance.dtype)
         floor = clip(prior_variance * float(info.eps), low=float(info.smallest_normal))
-        return Marginals(K_star @ self.alpha, xp.maximum(variance, floor))
+        return Marginals(matmul(K_star, self.alpha), xp.maximum(variance, floor))
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
         """Posterior covariance among new inputs."""
         half = self.factor.half_solve(self._s[:, None] * K_star.T)
-        return K_star_star - half.T @ half
+        return K_star_star - matmul(half.T, half)
 
     def covariance(self) -> Array:
         """Posterior covariance Σ of the training latent values."""
@@ -221,33 +222,20 @@ class DensePosterior:
     def cross_covariance(self, K_star: Array) -> Array:
         """Posterior covariances of the training latent values with new ones, of shape (n, m)."""
         scaled = self._s[:, None] * K_star.T
-        return K_star.T - self.prior.K @ (self._s[:, None] * self.factor.solve(scaled))
+        return K_star.T - matmul(self.prior.K, self._s[:, None] * self.factor.solve(scaled))
 
-    def others_square_product(self, w: Array) -> Array:
-        """Return Σ_{j≠i} Σ_ij² w_j for each i: what the others' sources make of the variance.
+    def respond(self, nu: Array) -> Array:
+        """Return Σ ν: the posterior means that other sources ν would give."""
+        other = DensePosterior(self.prior, Sites(self.sites.tau, nu))
+        other.factor = self.factor
+        return other.mean
 
-        Off the diagonal Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is next to nothing.
-        """
-        xp = namespace(w)
-        tau, weak = self.sites.tau, xp.nonzero(self._cancels)[0]
-        u = xp.where(self._cancels, 1.0, tau)
-        squares = self.factor.B_inverse()
-        squares *= squares
-        squares = add_to_diagonal(squares, -xp.linalg.diagonal(squares))
-        total = symmetric_product(squares, xp.where(self._cancels, 0.0, w / u)) / u
-        self.prior.scratch.give(squares)
-        return self._with_weak(total, weak, w) if weak.shape[0] else total
-
-    def _with_weak(self, total: Array, weak: Array, w: Array) -> Array:
-        """Add what sites that say nothing give to the others, and put in what they get."""
-        xp = namespace(w)
-        squares = self.cross_covariance(xp.take(self.prior.K, weak, axis=0)) ** 2
-        own = xp.take(self.local.q.variance, weak) ** 2 * xp.take(w, weak)
-        total = total + squares @ xp.take(w, weak)
-        return put(total, weak, squares.T @ w - own)
+    def others_squares(self) -> "OthersSquares":
+        """Return the squared covariances between each example and all others."""
+        return OthersSquares(self)
 
     @cached_property
-    def _cancels(self) -> Array:
+    def cancels(self) -> Array:
         """Whether a site says so little that 1 − [B⁻¹]_ii has too few digits."""
         return self.sites.tau * self.prior.diag < _CANCELS
 
@@ -259,3 +247,43 @@ class DensePosterior:
         """Return M = ½(ααᵀ − R): the slope in K of an evidence that is stationary in the sites."""
         M = scale_both(self.factor.B_inverse(), -0.5 * self._s, self._s)
         return add_outer(M, 0.5, self.alpha)
+
+
+class OthersSquares:
+    """Σ_ij² off the diagonal, for products.
+
+    Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is next to nothing.
+
+    Parameters
+    ----------
+    posterior : DensePosterior
+    """
+
+    def __init__(self, posterior: DensePosterior) -> None:
+        xp = namespace(posterior.sites.tau)
+        self._posterior = posterior
+        self._u = xp.where(posterior.cancels, 1.0, posterior.sites.tau)
+        squares = posterior.factor.B_inverse(whole=False)
+        squares *= squares
+        self._B = add_to_diagonal(squares, -xp.linalg.diagonal(squares))
+
+    def __del__(self) -> None:
+        if "_B" in self.__dict__:
+            self._posterior.prior.scratch.give(self._B)
+
+    def product(self, w: Array) -> Array:
+        """Return Σ_{j≠i} Σ_ij² w_j for each i."""
+        xp = namespace(w)
+        cancels = self._posterior.cancels
+        total = symmetric_product(self._B, xp.where(cancels, 0.0, w / self._u)) / self._u
+        weak = xp.nonzero(cancels)[0]
+        return self._with_weak(total, weak, w) if weak.shape[0] else total
+
+    def _with_weak(self, total: Array, weak: Array, w: Array) -> Array:
+        """Add what sites that say nothing give to the others, and put in what they get."""
+        xp = namespace(w)
+        q = self._posterior
+        squares = q.cross_covariance(xp.take(q.prior.K, weak, axis=0)) ** 2
+        own = xp.take(q.local.q.variance, weak) ** 2 * xp.take(w, weak)
+        total = total + squares @ xp.take(w, weak)
+        return put(total, weak, squares.T @ w - own)

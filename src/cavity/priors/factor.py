@@ -80,15 +80,15 @@ class Factor:
     @cached_property
     def inverse_diagonal(self) -> Array:
         """[B⁻¹]_ii: the squared norms of the columns of L⁻¹."""
-        return column_square_sums(self.inverse)
+        return column_square_sums(self.inverse, lower=True)
 
     def quadratic(self, V: Array) -> Array:
         """Return vᵀ B⁻¹ v for each column v."""
         return column_square_sums(self.half_solve(V))
 
-    def B_inverse(self) -> Array:
-        """Return B⁻¹ = L⁻ᵀ L⁻¹, a new matrix."""
-        return lower_gram(copy(self.inverse, out=self.scratch.take()))
+    def B_inverse(self, *, whole: bool = True) -> Array:
+        """Return B⁻¹ = L⁻ᵀ L⁻¹, a new matrix; or what `symmetric_product` needs of it."""
+        return lower_gram(copy(self.inverse, out=self.scratch.take()), whole=whole)
 
     def half_solve(self, V: Array, *, transpose: bool = False) -> Array:
         """Return L⁻¹ V, or L⁻ᵀ V."""

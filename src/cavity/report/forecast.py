@@ -24,7 +24,7 @@ _FAR = np.geomspace(1.0, 1000.0, 61)
 def curve_of(
     data: Prepared, fitted: Any, sizes: Sequence[int] | None = None, resampling: str = "subsample"
 ) -> Any:
-    """Return the `LearningCurve` of a fitted model on its training rows, with ``theory="pairs"``.
+    """Return the `LearningCurve` of a fitted model on its training rows.
 
     Whether its equations were solved is said by ``converged``, not by warnings.
 
@@ -53,9 +53,7 @@ def curve_of(
         sizes = np.unique(np.round(np.geomspace(first, n, _SIZES)).astype(int)).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return learning_curve(
-            fitted, data.X, data.y, train_sizes=sizes, resampling=resampling, theory="pairs"
-        )
+        return learning_curve(fitted, data.X, data.y, train_sizes=sizes, resampling=resampling)
 
 
 def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _check_sources(pool: Pool, law: str) -> None:
     prior = pool.prior.diag
     c = Order(0.6 * prior, 0.3 * np.sqrt(prior) * pool.y, 0.3 * prior)
     occupancy = LAWS[law](np.full(len(prior), 0.7))
-    u, gamma, w = cavity_theory(pool, occupancy)(c)
+    u, gamma, w, _ = cavity_theory(pool, occupancy)(c)
     G = 1.0 / (1.0 / c.G + u)
     R, V = G * (gamma + c.R / c.G), G**2 * (w + c.V / c.G**2)
     truth = _average_posterior(pool, c, occupancy.s, occupancy.probability)
