@@ -27,7 +27,7 @@ _FAR_OFF = 1.0
 """Change from which on the first order foresees nothing."""
 _FASTEST = 0.05
 """The contraction of an iteration is not believed beyond this."""
-_BACK = 3
+_BACK = 4
 """Sizes whose cavities say where those of the next one will be."""
 _FAR = 1.0
 """How far ahead to believe that, in units of what they span."""
@@ -85,27 +85,36 @@ def prior_cavities(prior: DensePrior) -> Order:
 class Path:
     """Cavities along a curve: where those of the last sizes lead for the next one.
 
+    It goes down from all examples where a fit to them is known, and up from none elsewhere.
+
     Parameters
     ----------
-    prior : DensePrior
+    pool : Pool
     """
 
-    def __init__(self, prior: DensePrior) -> None:
-        self._scale = prior.diag
+    def __init__(self, pool: Pool) -> None:
+        self._scale = pool.prior.diag
         self._passed: list[tuple[float, Array]] = []
-        self._begin = prior_cavities(prior)
+        self._begin, self._down = prior_cavities(pool.prior), pool.whole is not None
+        if pool.whole is not None:
+            self.pass_by(pool.prior.size, pool.whole)
+
+    def order(self, sizes: Array) -> Array:
+        """Return the order in which to visit the sizes."""
+        return np.argsort(-sizes if self._down else sizes, kind="stable")
 
     def pass_by(self, size: float, cavities: Order) -> None:
         """Take note of the cavities at a size."""
         here = float(np.log(size)), _pack(cavities, self._scale)
-        self._passed = [*self._passed[1 - _BACK :], here]
+        others = [passed for passed in self._passed if passed[0] != here[0]]
+        self._passed = [*others[1 - _BACK :], here]
 
     def ahead(self, size: float) -> Order:
         """Return cavities on the polynomial, in the log of the size, through the last ones."""
         if not self._passed:
             return self._begin
         log_m, x = zip(*self._passed, strict=True)
-        far = np.log(size) - log_m[-1] > _FAR * np.ptp(log_m)
+        far = abs(np.log(size) - log_m[-1]) > _FAR * np.ptp(log_m)
         return _unpack(x[-1] if far else _lagrange(log_m, np.log(size)) @ np.stack(x), self._scale)
 
 
@@ -156,11 +165,12 @@ class _Point:
     """
 
     def __init__(self, pool: Pool, theory: Theory, x: Array, last: "_Point | None") -> None:
-        self._pool, self._theory = pool, theory
+        self._examples, self._theory = pool, theory
         self.cavities = _unpack(x, pool.prior.diag)
         self.sources = theory(self.cavities)
-        self.medium = Medium(pool.prior, self.sources)
-        self._change = _distance(self.medium.held_out, self.cavities)
+        self._medium: Medium | None = Medium(pool.prior, self.sources)
+        self.pool, self.held_out = self._medium.pool, self._medium.held_out
+        self._change = _distance(self.held_out, self.cavities)
         self.residual = self._change * (1.0 if last is None else self._contraction(last))
         # From the prior, the way to the solution leads over larger residuals: all is let through
         # but what is not a number.
@@ -171,16 +181,19 @@ class _Point:
         moved = _distance(self.cavities, last.cavities)
         if moved == 0.0:
             return 1.0
-        closer = 2.0 * _distance(self.medium.held_out, last.medium.held_out) / moved
+        closer = 2.0 * _distance(self.held_out, last.held_out) / moved
         return min(1.0, max(_FASTEST, closer))
 
     def target(self) -> Array:
         """Where the medium's first order leads, the theory being followed all the way."""
-        if self._change > _FAR_OFF:
-            return _pack(self.medium.held_out, self._pool.prior.diag)
+        # Its matrices are not needed any more, and the next medium will want their place.
+        medium, self._medium = self._medium, None
+        x = _pack(self.held_out, self._examples.prior.diag)
+        if medium is None or self._change > _FAR_OFF:
+            return x
         found = solve(
-            lambda x: _Ahead(self._pool, self.medium, self._theory, x),
-            _pack(self.medium.held_out, self._pool.prior.diag),
+            lambda x: _Ahead(self._examples, medium, self._theory, x),
+            x,
             tol=_ENOUGH * self._change,
             max_iter=_LOOKS,
             memory=_LOOKS,
@@ -230,11 +243,11 @@ def solve_averages(
     if not found.converged and n_iter < max_iter:
         found = solve(evaluate, found.x, tol=tol, max_iter=max_iter - n_iter, memory=_MEMORY)
         n_iter += found.n_iter
-    end = found.state.medium
+    end = found.state
     return Averages(
         end.pool,
         end.held_out,
-        found.state.sources,
+        end.sources,
         found.converged,
         n_iter,
         found.residual,

@@ -21,12 +21,15 @@ class Pool(NamedTuple):
     likelihood : Likelihood
     share : array of shape (n,)
         Each example's share of the population; they sum to one.
+    whole : Order or None
+        Roughly, the cavities once all examples are learned, where a fit has found them already.
     """
 
     prior: DensePrior
     y: Array
     likelihood: Likelihood
     share: Array
+    whole: "Order | None" = None
 
 
 class Order(NamedTuple):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cavity.arrays import Array
+from cavity.arrays import Array, add_outer, matmul
 from cavity.curves.averages import Averages
 from cavity.curves.base import Order, Pool
 from cavity.curves.laws import Occupancy
@@ -41,7 +41,10 @@ class _Medium(NamedTuple):
 
     def moved(self, slope: "_Medium", step: float) -> "_Medium":
         """Return the medium at another ε."""
-        return _Medium(*(a + step * b for a, b in zip(self, slope, strict=True)))
+        moved = [step * part for part in slope]
+        for part, here in zip(moved, self, strict=True):
+            part += here
+        return _Medium(*moved)
 
 
 def with_pairs(pool: Pool, found: Averages, occupancy: Occupancy) -> Averages:
@@ -50,8 +53,9 @@ def with_pairs(pool: Pool, found: Averages, occupancy: Occupancy) -> Averages:
     G = pool.prior.condition(Sites(sources.u, sources.gamma)).covariance()
     moments = curvature_moments(pool, occupancy, found.held_out)
     medium = _Medium(G, found.held_out.G, _strength(moments, found))
-    gain, held_out_gain = _gains(medium)
-    error, held_out_error = _slopes_of_gains(medium, _slope(pool, found, medium, moments))
+    (gain, held_out_gain), (error, held_out_error) = _gains_and_slopes(
+        medium, _slope(pool, found, medium, moments)
+    )
     trust = _trust(pool, found.pool.G, gain)
     return found._replace(
         pool=_more(found.pool, trust * gain, trust * error),
@@ -90,40 +94,55 @@ def _slope(
     miss = found.pool.R - pool.y
     held_out = (c.R - pool.y) ** 2 + c.V
     back = _back(found)
-    product = (medium.G * w) @ medium.G + np.outer(miss, miss)
+    errors = add_outer(matmul(medium.G * -w, medium.G), -1.0, miss)
     # dκ/dε = κ² e_c, as −dG_c/dε is the held-out error e_c; du/dε = w.
     spread = 2.0 * (third - first * second) * held_out
     tau = spread * back**4 + 4.0 * (second - first**2) * back**3 * (w * c.G - u * held_out)
-    return _Medium(-product, -held_out, tau)
+    return _Medium(errors, -held_out, tau)
 
 
-def _slopes_of_gains(medium: _Medium, slope: _Medium) -> tuple[Array, Array]:
-    """Return by how much pairs change the squared errors, at the pool and held out."""
+def _gains_and_slopes(medium: _Medium, slope: _Medium) -> tuple[Array, Array]:
+    """Return ΔG and by how much pairs change the squared errors, at the pool and held out.
+
+    The average of the two ends of the central difference is ΔG to the same order.
+    """
     step = -_STEP * float(np.mean(medium.cavity) / np.mean(slope.cavity))
-    above, below = _gains(medium.moved(slope, step)), _gains(medium.moved(slope, -step))
-    pool, held_out = ((b - a) / (2.0 * step) for a, b in zip(above, below, strict=True))
-    return pool, held_out
+    above, below = (_gains(medium.moved(slope, end)) for end in (step, -step))
+    return 0.5 * (above + below), (below - above) / (2.0 * step)
 
 
-def _gains(medium: _Medium) -> tuple[Array, Array]:
-    """Return ΔG at the pool, and at examples that are held out.
+def _gains(medium: _Medium) -> Array:
+    """Return ΔG at the pool, and at examples that are held out, as two rows.
 
     Without example a the medium is G_ij + c G_ia G_ja, c = (G_c/g − 1)/g, and i and j are others:
     the cube of that sum goes term by term.
     """
     G, cavity, tau = medium
-    g = np.diagonal(G)
+    g = np.diagonal(G).copy()
     c = (cavity / g - 1.0) / g
+    blocks = [slice(i, i + _BLOCK) for i in range(0, len(g), _BLOCK)]
     pool, held_out = np.zeros((2, len(g)))
-    for k, times in enumerate((1.0, 3.0, 3.0, 1.0)):
-        M = _without_diagonal(G ** (3 - k))
-        for a in (slice(i, i + _BLOCK) for i in range(0, len(g), _BLOCK)):
-            Z = tau[:, None] * _without_diagonal(G[:, a] ** (k + 1), a.start)
-            others = np.sum(Z * (M @ Z), axis=0)
-            held_out[a] += times * c[a] ** k * others
+    for k, times in enumerate((1.0, 3.0, 3.0)):
+        M = _without_diagonal(_power(G, 3 - k))
+        for a in blocks:
+            Z = tau[:, None] * _without_diagonal(_power(G[:, a], k + 1), a.start)
+            held_out[a] += times * c[a] ** k * np.einsum("ij,ij->j", Z, matmul(M, Z))
             if k == 0:
-                pool[a] = others + 2.0 * g[a] * tau[a] * np.sum(M[:, a] * Z, axis=0)
-    return pool, (cavity / g) ** 2 * held_out
+                own = 2.0 * g[a] * tau[a] * np.einsum("ij,ij->j", M[:, a], Z)
+                pool[a] = held_out[a] + own
+    for a in blocks:
+        # The last of the four matrices is one everywhere off its diagonal.
+        Z = tau[:, None] * _without_diagonal(_power(G[:, a], 4), a.start)
+        held_out[a] += c[a] ** 3 * (Z.sum(axis=0) ** 2 - np.einsum("ij,ij->j", Z, Z))
+    return np.stack([pool, (cavity / g) ** 2 * held_out])
+
+
+def _power(A: Array, k: int) -> Array:
+    """Return A^k elementwise, by products: powers of NumPy's are slow from the cube on."""
+    P = A.copy()
+    for _ in range(k - 1):
+        P *= A
+    return P
 
 
 def _without_diagonal(A: Array, start: int = 0) -> Array:

@@ -79,10 +79,10 @@ class Theoretical:
         return [self._along(pool, sizes, resampling) for pool in self.scorer.pools]
 
     def _along(self, pool: Pool, sizes: Array, resampling: str) -> list[Averages]:
-        """Solve in the order of the sizes, each from where the last ones lead."""
+        """Solve size by size, each from where the last ones lead."""
         found: dict[int, Averages] = {}
-        path = Path(pool.prior)
-        for k in np.argsort(sizes, kind="stable"):
+        path = Path(pool)
+        for k in path.order(sizes):
             draws = sizes[k] * pool.share
             theory = self._theory(pool, draws, resampling)
             start = path.ahead(sizes[k])

@@ -27,8 +27,8 @@ __all__ = [
 
 Theory = Callable[[Order], Sources]
 
-# The slopes are smooth on the scale of the fields: twenty nodes leave six digits.
-_NODES = 20
+# The slopes are smooth on the scale of the fields: twelve nodes leave six digits.
+_NODES = 12
 # A response needs fields that differ: at least by this share of the variance.
 _LEAST_SPREAD = 1e-8
 

@@ -12,9 +12,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
-from cavity.curves import LAWS, THEORIES, Classes, Pool, Scorer, Target, TwoClasses
+from cavity.curves import LAWS, THEORIES, Classes, Order, Pool, Scorer, Target, TwoClasses
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.door import check_prior_variance, is_precomputed, validate_inputs
+from cavity.estimators.latent import LatentProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
@@ -148,11 +149,15 @@ class PoolDoor:
         """Whether labels are classes."""
         return isinstance(self.model, GaussianProcessClassifier)
 
+    @property
+    def latents(self) -> list[LatentProcess]:
+        """The estimator's latent functions."""
+        return list(self.model._latents) if self.is_classifier else [self.model._latent]
+
     @cached_property
     def rules(self) -> list[Rule]:
         """A kernel for each latent function."""
-        latents = self.model._latents if self.is_classifier else [self.model._latent]
-        return [latent.rule for latent in latents]
+        return [latent.rule for latent in self.latents]
 
     @cached_property
     def noises(self) -> list[float]:
@@ -210,9 +215,23 @@ class PoolDoor:
 
     def _pools(self, targets: Sequence[Array], share: Array) -> list[Pool]:
         return [
-            Pool(DensePrior(_matrix(rule, self.X, noise)), y, self._with_noise(noise), share)
-            for rule, noise, y in zip(self.rules, self.noises, targets, strict=True)
+            Pool(
+                DensePrior(_matrix(latent.rule, self.X, noise)),
+                y,
+                self._with_noise(noise),
+                share,
+                self._found(latent, y, noise),
+            )
+            for latent, noise, y in zip(self.latents, self.noises, targets, strict=True)
         ]
+
+    def _found(self, latent: LatentProcess, y: Array, noise: float) -> Order | None:
+        """Return the leave-one-out cavities of the fit, if that was to the pool itself."""
+        fit = latent.fits[0]
+        if not _same(latent.X_train_, self.X) or not np.array_equal(fit.problem.y, y):
+            return None
+        (m, v), floor = fit.cavities, np.finfo(float).eps
+        return Order(np.maximum(v - noise, floor * v), m, np.zeros_like(m))
 
     def _with_noise(self, noise: float) -> Likelihood:
         return (self._blurred(noise) if noise else None) or self.likelihood
@@ -231,13 +250,18 @@ class PoolDoor:
     def apparent(self, y: Array, share: Array) -> tuple[float, float]:
         """Return error and log loss of the estimator on the pool itself."""
         if self.is_classifier:
-            wrong = float((self.model.predict(self.X) != y) @ share)
-            p = self.model.predict_proba(self.X)
-            return wrong, float(log_loss(y, p, sample_weight=share, labels=self.model.classes_))
+            p, classes = self.model.predict_proba(self.X), self.model.classes_
+            wrong = float((classes[np.argmax(p, axis=1)] != y) @ share)
+            return wrong, float(log_loss(y, p, sample_weight=share, labels=classes))
         mean, std = self.model.predict(self.X, return_std=True)
         variance = std**2 + self.model._noise(self.size) * self.scale**2
         log_density = Gaussian(variance).log_prob(y, mean)
         return float((y - mean) ** 2 @ share), -float(log_density @ share)
+
+
+def _same(A: Any, B: Any) -> bool:
+    """Whether two tables of numbers are equal; lists of objects never count as such."""
+    return isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and np.array_equal(A, B)
 
 
 def _own_noise(rule: Rule, X: Any) -> float:
