@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from cavity.evidence import Evidence, maximise
 from cavity.inference import EP
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
+from cavity.tuning import _l_bfgs_b
 
 KERNEL = ConstantKernel(1.0, (1e-2, 1e2)) * RBF([1.0, 1.0], (1e-1, 1e2))
 AT_BOUND = "ignore:Tuning stopped with"
@@ -209,6 +211,38 @@ def test_relevance_is_found_again(far):
     assert found.value == pytest.approx(wanted.value, abs=1e-3)
     assert found.value >= stuck.value - 1e-3
     assert found.theta[-1] == pytest.approx(wanted.theta[-1], abs=0.05)
+
+
+class _Dip:
+    """A descent with a summit of no relevance, a dip, and a higher summit at ℓ = 14."""
+
+    n_failures, succeeded = 0, True
+
+    def __init__(self):
+        self.evidence = SimpleNamespace(
+            rule=SimpleNamespace(names=["length_scale"], theta=np.zeros(1))
+        )
+        self.best = SimpleNamespace(theta=None, value=np.inf)
+
+    def __call__(self, theta):
+        x, far = (theta[0] - np.log(14.0)) / 0.4, np.exp(-theta[0])
+        near = np.exp(-0.5 * x**2)
+        value = 5.0 * far - 0.8 * near
+        if value < self.best.value:
+            self.best = SimpleNamespace(theta=theta.copy(), value=value)
+        return value, np.array([-5.0 * far + 0.8 * near * x / 0.4])
+
+
+def test_second_look_finds_the_summit_behind_a_dip():
+    """A scale that went to infinity from one side of a dip is asked once on the other side."""
+    descent = _Dip()
+    bounds = np.log([[1e-5, 1e5]])
+    theta, value = _l_bfgs_b(descent, np.log([200.0]), bounds)
+    alone = optimize.minimize_scalar(lambda t: _Dip()(np.array([t]))[0], bounds=(2, 3.2))
+    # From there L-BFGS-B by itself ends at infinity, where nothing is gained.
+    assert scipy_as_it_is(_Dip(), np.log([200.0]), bounds)[1] > -0.01
+    assert theta[0] == pytest.approx(alone.x, abs=1e-3)
+    assert value == pytest.approx(alone.fun, abs=1e-6)
 
 
 def test_irrelevant_inputs_are_no_reason_to_warn():

@@ -14,8 +14,10 @@ _ENDLESS = 1e3
 """How many κ are as good as infinity: of the relevance at κ a millionth is left."""
 _AWAKE = 0.1
 """The κ/ℓ to which a scale is brought back that has gone there by mistake."""
+_ROUSED = 0.2
+"""The κ/ℓ at which to ask whether a scale that has gone to the end would rather stay."""
 _WORTH = 0.1
-"""Growth of the log evidence in (κ/ℓ)² from which on it is worth to bring a scale back."""
+"""Growth of the log evidence, in (κ/ℓ)² or in −u, from which on to bring a scale back."""
 _LARGEST = 700.0
 """A logarithm whose exponential is still a finite number."""
 
@@ -85,11 +87,34 @@ class Coordinates:
             Gradient in u of what is minimised. Where κ/ℓ is zero it vanishes, also where the
             curvature says that the input is relevant: a long step that has led there is final.
         """
-        # s = κ/ℓ; the limits keep what is wide awake or at the very end from dividing badly.
-        s = np.expm1(np.clip(-u - self._log_rate, np.finfo(float).eps, 1.0))
+        s = self._relevance(u)
         curvature = -slope / (2.0 * s * (1.0 + s))
         wrong = (s * _ENDLESS < 1.0) & (curvature < -_WORTH)
         return np.where(wrong, -np.log1p(_AWAKE) - self._log_rate, u)
+
+    def roused(self, u: Array) -> Array:
+        """Return u with all length scales that have gone to the end brought back some way.
+
+        The evidence may have one summit there and a higher one here, with a dip in between.
+        """
+        asleep = self._relevance(u) * _ENDLESS < 1.0
+        return np.where(asleep, -np.log1p(_ROUSED) - self._log_rate, u)
+
+    @staticmethod
+    def climbing(u: Array, roused: Array, slope: Array) -> Array:
+        """Return u with those scales roused that would go on to become shorter.
+
+        Parameters
+        ----------
+        u, roused : arrays of shape (p,)
+        slope : array of shape (p,)
+            Gradient at the roused ones of what is minimised.
+        """
+        return np.where((u != roused) & (slope > _WORTH), roused, u)
+
+    def _relevance(self, u: Array) -> Array:
+        """Return κ/ℓ, within limits that keep what is wide awake or at the end from overflowing."""
+        return np.expm1(np.clip(-u - self._log_rate, np.finfo(float).eps, 1.0))
 
 
 def _is_length(name: str) -> bool:

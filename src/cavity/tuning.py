@@ -253,6 +253,7 @@ def _l_bfgs_b(descent: _Descent, theta: Array, bounds: Array) -> tuple[Array, fl
         return value, coordinates.slope(here, slope)
 
     u = np.clip(coordinates.of(theta), *limits)
+    looked = False
     for _ in range(_ROUNDS):
         begin, failures = u, descent.n_failures
         found = optimize.minimize(
@@ -264,7 +265,19 @@ def _l_bfgs_b(descent: _Descent, theta: Array, bounds: Array) -> tuple[Array, fl
             # A line search that meets failures gives up after some of them.
             u = coordinates.of(descent.best.theta)
         u = np.clip(u, *limits)
+        if np.array_equal(u, begin) and not looked:
+            looked, u = True, np.clip(_second_look(at, coordinates, u), *limits)
         if np.array_equal(u, begin):
             break
     # A line search that gives up before a failed point has that point as its result.
     return (descent.best.theta, descent.best.value) if descent.succeeded else (theta, found.fun)
+
+
+def _second_look(
+    at: Callable[[Array], tuple[float, Array]], coordinates: Coordinates, u: Array
+) -> Array:
+    """Return where to climb from again: with the scales that should not have gone to the end."""
+    roused = coordinates.roused(u)
+    if np.array_equal(roused, u):
+        return u
+    return coordinates.climbing(u, roused, at(roused)[1])

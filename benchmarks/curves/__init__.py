@@ -1,0 +1,1 @@
+"""Learning curves by theory against refits, forecasts, suspects and speed."""
