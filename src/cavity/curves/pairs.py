@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cavity.arrays import Array, add_outer, matmul
+from cavity.arrays import Array, add_outer, matmul, row_blocks
 from cavity.curves.averages import Averages
 from cavity.curves.base import Order, Pool
 from cavity.curves.laws import Occupancy
@@ -40,17 +40,18 @@ class _Medium(NamedTuple):
     tau: Array
 
     def moved(self, slope: "_Medium", step: float) -> "_Medium":
-        """Return the medium at another ε."""
-        moved = [step * part for part in slope]
-        for part, here in zip(moved, self, strict=True):
-            part += here
-        return _Medium(*moved)
+        """Return the medium at another ε, in the place of this one's matrix."""
+        for i, j in row_blocks(len(self.tau), _BLOCK):
+            self.G[i:j] += step * slope.G[i:j]
+        return _Medium(self.G, self.cavity + step * slope.cavity, self.tau + step * slope.tau)
 
 
 def with_pairs(pool: Pool, found: Averages, occupancy: Occupancy) -> Averages:
     """Return the averages of a Gaussian likelihood with what pairs of examples add to them."""
     sources = found.sources
     G = pool.prior.condition(Sites(sources.u, sources.gamma)).covariance()
+    # Matrices enough without the one that the posterior leaves behind.
+    pool.prior.scratch.take()
     moments = curvature_moments(pool, occupancy, found.held_out)
     medium = _Medium(G, found.held_out.G, _strength(moments, found))
     (gain, held_out_gain), (error, held_out_error) = _gains_and_slopes(
@@ -107,7 +108,9 @@ def _gains_and_slopes(medium: _Medium, slope: _Medium) -> tuple[Array, Array]:
     The average of the two ends of the central difference is ΔG to the same order.
     """
     step = -_STEP * float(np.mean(medium.cavity) / np.mean(slope.cavity))
-    above, below = (_gains(medium.moved(slope, end)) for end in (step, -step))
+    medium = medium.moved(slope, step)
+    above = _gains(medium)
+    below = _gains(medium.moved(slope, -2.0 * step))
     return 0.5 * (above + below), (below - above) / (2.0 * step)
 
 
@@ -120,7 +123,7 @@ def _gains(medium: _Medium) -> Array:
     G, cavity, tau = medium
     g = np.diagonal(G).copy()
     c = (cavity / g - 1.0) / g
-    blocks = [slice(i, i + _BLOCK) for i in range(0, len(g), _BLOCK)]
+    blocks = [slice(*ends) for ends in row_blocks(len(g), _BLOCK)]
     pool, held_out = np.zeros((2, len(g)))
     for k, times in enumerate((1.0, 3.0, 3.0)):
         M = _without_diagonal(_power(G, 3 - k))
