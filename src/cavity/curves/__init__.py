@@ -10,7 +10,8 @@ from cavity.curves.known import (
     sollich_curve,
 )
 from cavity.curves.laws import LAWS
-from cavity.curves.measures import Classes, Scorer, Target, TwoClasses, log_odds_against
+from cavity.curves.measures import Scorer, Target, TwoClasses, log_odds_against
+from cavity.curves.several import Classes
 from cavity.curves.suspects import Suspect, Suspects
 from cavity.curves.theoretical import THEORIES, Door, Theoretical, theoretical_curve
 

@@ -233,9 +233,11 @@ def solve_averages(
 
     def evaluate(x: Array) -> _Point:
         nonlocal last
-        # A step that is not taken leaves no trace in the contraction.
-        last = _Point(pool, theory, x, last)
-        return last
+        point = _Point(pool, theory, x, last)
+        if np.isfinite(point.residual):
+            # What is not a number leaves no trace in the contraction.
+            last = point
+        return point
 
     x = _pack(start, pool.prior.diag)
     found: Solution[_Point] = solve(evaluate, x, tol=tol, max_iter=min(max_iter, _PLAIN))

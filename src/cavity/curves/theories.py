@@ -70,22 +70,18 @@ def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theor
     copies = Copies(pool.likelihood, pool.y, occupancy.s, tol)
 
     def sources(c: Order) -> Sources:
-        if not repeats:
-            c = c._replace(chi=None)
-            d1, square, d2 = average_over_fields(_slopes(copies, occupancy, c), c.R, c.V)
-            return _sources(c, d1, square, d2, d2)
-        c = c._replace(V=np.maximum(c.V, _LEAST_SPREAD * c.G), chi=c.response)
-        d1, square, d2, with_field = average_over_fields(
-            _slopes_and_fields(copies, occupancy, c), c.R, c.V
-        )
+        V = np.maximum(c.V, _LEAST_SPREAD * c.G) if repeats else c.V
+        c = c._replace(V=V, chi=c.response if repeats else None)
+        slopes = _slopes(copies, occupancy, c)
+        d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
-        return _sources(c, d1, square, d2, with_field / c.V)
+        return _sources(c, d1, square, d2, with_field / c.V if repeats else d2)
 
     return sources
 
 
 def _slopes(copies: Copies, occupancy: Occupancy, c: Order) -> Callable[[Array], tuple[Array, ...]]:
-    """Return slope, its square and the curvature in a field, averaged over the draws."""
+    """Return slope, its square, the curvature and slope times field, averaged over the draws."""
 
     def average(h: Array) -> tuple[Array, ...]:
         d1, square, d2 = np.zeros((3, *h.shape))
@@ -94,18 +90,6 @@ def _slopes(copies: Copies, occupancy: Occupancy, c: Order) -> Callable[[Array],
             d1 += p * slope
             square += p * slope**2
             d2 += p * curvature
-        return d1, square, d2
-
-    return average
-
-
-def _slopes_and_fields(
-    copies: Copies, occupancy: Occupancy, c: Order
-) -> Callable[[Array], tuple[Array, ...]]:
-    slopes = _slopes(copies, occupancy, c)
-
-    def average(h: Array) -> tuple[Array, ...]:
-        d1, square, d2 = slopes(h)
         return d1, square, d2, d1 * (h - c.R)
 
     return average
