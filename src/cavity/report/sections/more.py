@@ -30,7 +30,8 @@ def more(a: Json) -> Section:
             Note(
                 "Up to your rows the curve is the average over training sets of that size drawn "
                 "from them, computed by theory from the one fit. Beyond, it is continued as a "
-                f"power law; the band is a {percent(a['curve']['level'])} interval. The kernel "
+                "power law, where its error is weighed with the error that the model expects of "
+                f"itself; the band is a {percent(a['curve']['level'])} interval. The kernel "
                 "stays as tuned, and new rows are taken to be like those at hand.",
                 quiet=True,
             ),
