@@ -9,7 +9,17 @@ import cavity
 
 ROOT = Path(cavity.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-SKLEARN_ROOMS = {"estimators", "kernels", "datasets", "testing", "report", "cli", "displays"}
+SKLEARN_ROOMS = {
+    "estimators",
+    "kernels",
+    "datasets",
+    "testing",
+    "tables",
+    "report",
+    "cli",
+    "model_selection",
+    "storage",
+}
 CONCRETE = {
     f"cavity.likelihoods.{path.stem}"
     for path in (ROOT / "likelihoods").glob("*.py")
@@ -20,10 +30,11 @@ SHUT = {
     "likelihoods": {"cavity.kernels", "cavity.inference", "cavity.priors", "cavity.estimators"},
     "priors": {"cavity.kernels", "cavity.likelihoods", "cavity.inference", "cavity.estimators"},
     "inference": {"cavity.kernels", "cavity.estimators", *CONCRETE},
-    "curves": {"cavity.estimators"},
+    "resampling": {"cavity.estimators", "cavity.model_selection"},
+    "estimators": {"cavity.model_selection"},
     "online": {"cavity.estimators", "cavity.kernels", "cavity.inference", "cavity.priors"},
 }
-FOUNDATIONS = {"blocked", "arrays", "columns", "fixed_point", "krylov", "sites", "special"}
+FOUNDATIONS = {"arrays", "solvers", "sites"}
 
 
 def room(path):

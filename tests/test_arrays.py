@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from cavity import arrays, special
-from cavity.arrays import NotPositiveDefiniteError, to_numpy
+from cavity import arrays
+from cavity.arrays import NotPositiveDefiniteError, special, to_numpy
 
 N = 7
 # Well-conditioned matrices of size 7: a few dozen roundings of numbers of order one.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cavity.blocked import gram_lower_blocked, invert_lower_blocked
+from cavity.arrays.blocked import gram_lower_blocked, invert_lower_blocked
 
 
 def lower(n):

@@ -18,10 +18,10 @@ from cavity import GaussianProcessClassifier, compare_inference, learning_curve
 from cavity.cli import main
 from cavity.datasets import load_pima
 from cavity.report.analysis import analyse
-from cavity.report.model import Settings, fit_model
-from cavity.report.modelfile import load_model, save_model
-from cavity.report.prepare import prepare
-from cavity.report.table import read_table
+from cavity.tables.model import Settings, fit_model
+from cavity.tables.model_file import load_model, save_model
+from cavity.tables.prepare import prepare
+from cavity.tables.read import read_table
 
 N = 60
 

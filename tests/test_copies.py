@@ -6,14 +6,14 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_curve
-from cavity.curves import LAWS, Pool, Sources
-from cavity.curves.averages import prior_cavities, solve_averages
-from cavity.curves.copies import Copies
-from cavity.curves.medium import Medium
-from cavity.curves.theories import cavity_theory
 from cavity.inference import EP, Problem
 from cavity.likelihoods import Logit, Probit
 from cavity.priors import DensePrior
+from cavity.resampling import LAWS, Pool, Sources
+from cavity.resampling.averaged import Medium
+from cavity.resampling.averages import prior_cavities, solve_averages
+from cavity.resampling.repeats import Copies
+from cavity.resampling.theories import cavity_theory
 from cavity.sites import Marginals, Sites
 
 

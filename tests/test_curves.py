@@ -11,15 +11,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
-from cavity.curves import LAWS, Order, Pool, Target, TwoClasses
-from cavity.curves.averages import prior_cavities, solve_averages
-from cavity.curves.eigen import eigenvalue_start
-from cavity.curves.measures import field_grid
-from cavity.curves.theories import cavity_theory, variational_theory
+from cavity.arrays.special import ndtr
 from cavity.datasets import load_boston, load_pima
 from cavity.likelihoods import REGISTRY, Gaussian, Probit
 from cavity.priors import DensePrior
-from cavity.special import ndtr
+from cavity.resampling import LAWS, Order, Pool, Target, TwoClasses
+from cavity.resampling.averages import prior_cavities, solve_averages
+from cavity.resampling.eigen import eigenvalue_start
+from cavity.resampling.scores import field_grid
+from cavity.resampling.theories import cavity_theory, variational_theory
 from cavity.testing import check_curve
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
-from cavity.curves.forecast import calibrated, reconcile, sampling_error
+from cavity.model_selection.forecast import calibrated, reconcile, sampling_error
 
 
 def points(n, seed=0, d=2):

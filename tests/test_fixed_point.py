@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cavity.fixed_point import solve
+from cavity.solvers.fixed_point import solve
 
 
 @dataclass

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, learning_curve
-from cavity.curves.forecast import Trend, forecast_sizes, sampling_error
+from cavity.model_selection.forecast import Trend, forecast_sizes, sampling_error
 
 SIZES = forecast_sizes(200)
 BEYOND = np.array([200.0, 400.0, 1000.0, 1e5])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cavity import GaussianProcessRegressor, learning_curve, simulate_learning_curve
-from cavity.curves import (
+from cavity.resampling import (
     opper_vivarelli_bound,
     periodic_ornstein_uhlenbeck,
     periodic_squared_exponential,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cavity.arrays import namespace
-from cavity.krylov import conjugate_gradients
+from cavity.solvers.conjugate_gradients import conjugate_gradients
 
 
 def system(n, condition, seed=0):

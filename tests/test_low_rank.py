@@ -10,7 +10,8 @@ from cavity.evidence import Evidence
 from cavity.inference import EP, Laplace, Variational
 from cavity.kernels import rule
 from cavity.likelihoods import Logit, Probit, Step
-from cavity.priors import DensePrior, LowRankPrior, low_rank, stand_in
+from cavity.priors import DensePrior, LowRankPrior, stand_in
+from cavity.priors import inducing as low_rank
 from cavity.sites import Sites
 
 N, M = 12, 4

@@ -12,10 +12,10 @@ import pytest
 from cavity import learning_curve
 from cavity.cli import main
 from cavity.report.analysis import analyse
-from cavity.report.model import Settings, fit_model
 from cavity.report.page import render
-from cavity.report.prepare import prepare
-from cavity.report.table import Table, read_table
+from cavity.tables.model import Settings, fit_model
+from cavity.tables.prepare import prepare
+from cavity.tables.read import Table, read_table
 
 WIDTHS = {"wide": 1280, "phone": 390}
 FLAGS = (

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cavity.curves.averages import prior_cavities, solve_averages
-from cavity.curves.base import Pool
-from cavity.curves.laws import LAWS
-from cavity.curves.pairs import with_pairs
-from cavity.curves.theories import cavity_theory
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.priors import DensePrior
+from cavity.resampling.averages import prior_cavities, solve_averages
+from cavity.resampling.laws import LAWS
+from cavity.resampling.orders import Pool
+from cavity.resampling.pairs import with_pairs
+from cavity.resampling.theories import cavity_theory
 
 NOISE = 0.1
 

@@ -16,7 +16,7 @@ from cavity import (
     learning_curve,
     simulate_learning_curve,
 )
-from cavity.estimators.refits import Draws
+from cavity.model_selection.refits import Draws
 
 SIZE, REPEATS = 25, 4
 

@@ -11,7 +11,9 @@ import pytest
 from sklearn.gaussian_process import kernels as k
 
 from cavity import storage
-from cavity.estimators.storing import (
+from cavity.likelihoods import Gaussian, Logit, Probit
+from cavity.storage import StorageError
+from cavity.storage.codecs import (
     kernel_from_json,
     kernel_to_json,
     labels_from_json,
@@ -19,8 +21,6 @@ from cavity.estimators.storing import (
     likelihood_from_json,
     likelihood_to_json,
 )
-from cavity.likelihoods import Gaussian, Logit, Probit
-from cavity.storage import StorageError
 
 HEADER = {"text": "äöü", "number": 0.1, "list": [1, None, True], "deep": {"a": [1.5]}}
 ARRAYS = {
@@ -94,7 +94,7 @@ def refused(path, kind="test"):
 def test_another_kind_or_version_is_refused(path, monkeypatch):
     """The message says what the file is and what was expected."""
     assert "expected 'other'" in refused(path, "other")
-    monkeypatch.setattr(storage, "_VERSION", 2)
+    monkeypatch.setattr("cavity.storage.format._VERSION", 2)
     assert "version" in refused(path)
 
 

@@ -9,12 +9,12 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from cavity.datasets import load_abalone, load_crabs, load_pima
-from cavity.report.encoding import Encoder
-from cavity.report.errors import TableError
-from cavity.report.prepare import prepare
-from cavity.report.rows import choose_rows
-from cavity.report.table import SHIPPED, Table, read_table
-from cavity.report.text import read_text
+from cavity.tables.encoding import Encoder
+from cavity.tables.errors import TableError
+from cavity.tables.prepare import prepare
+from cavity.tables.read import SHIPPED, Table, read_table
+from cavity.tables.rows import choose_rows
+from cavity.tables.text import read_text
 
 N = 40
 LABELS = ["no", "yes"] * (N // 2)

@@ -17,13 +17,13 @@ from threadpoolctl import threadpool_limits
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.arrays import NotPositiveDefiniteError
-from cavity.coordinates import Coordinates
 from cavity.datasets import load_pima, load_sonar
 from cavity.evidence import Evidence, maximise
+from cavity.evidence.length_scales import Coordinates
+from cavity.evidence.tuning import _l_bfgs_b
 from cavity.inference import EP
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
-from cavity.tuning import _l_bfgs_b
 
 KERNEL = ConstantKernel(1.0, (1e-2, 1e2)) * RBF([1.0, 1.0], (1e-1, 1e2))
 AT_BOUND = "ignore:Tuning stopped with"

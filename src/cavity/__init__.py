@@ -1,12 +1,14 @@
 """Gaussian process classification and regression by the statistical physics of inference."""
 
 from cavity._version import __version__
-from cavity.displays import LearningCurveDisplay
 from cavity.estimators import (
     GaussianProcessClassifier,
     GaussianProcessRegressor,
     OnlineGaussianProcessClassifier,
     OnlineGaussianProcessRegressor,
+)
+from cavity.model_selection import (
+    LearningCurveDisplay,
     compare_inference,
     learning_curve,
     simulate_learning_curve,
@@ -23,3 +25,7 @@ __all__ = [
     "learning_curve",
     "simulate_learning_curve",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

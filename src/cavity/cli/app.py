@@ -12,7 +12,7 @@ from cavity.cli.datasets import datasets
 from cavity.cli.fit import fit
 from cavity.cli.predict import predict
 from cavity.cli.report import report
-from cavity.report.errors import NoTargetError
+from cavity.tables.errors import NoTargetError
 
 __all__ = ["run"]
 

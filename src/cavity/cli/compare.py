@@ -13,10 +13,10 @@ from cavity.cli.options import (
 )
 from cavity.cli.terminal import Terminal
 from cavity.report.analysis import compare as compare_methods
-from cavity.report.errors import TableError
-from cavity.report.model import fit_model, unfitted
-from cavity.report.plain import to_json
 from cavity.report.summary import comparison
+from cavity.tables.errors import TableError
+from cavity.tables.model import fit_model, unfitted
+from cavity.tables.plain import to_json
 
 __all__ = ["compare"]
 

@@ -13,9 +13,9 @@ from cavity.cli.options import (
 )
 from cavity.cli.terminal import Terminal
 from cavity.report.forecast import curve_of, describe_curve
-from cavity.report.model import fit_model
-from cavity.report.plain import to_json
 from cavity.report.summary import curve_lines
+from cavity.tables.model import fit_model
+from cavity.tables.plain import to_json
 
 __all__ = ["curve"]
 

@@ -4,10 +4,10 @@ import click
 
 from cavity.cli.options import output_options
 from cavity.cli.terminal import Terminal
-from cavity.columns import columns
 from cavity.datasets import list_datasets
-from cavity.report.plain import to_json
-from cavity.report.table import SHIPPED, read_table
+from cavity.model_selection.columns import columns
+from cavity.tables.plain import to_json
+from cavity.tables.read import SHIPPED, read_table
 
 __all__ = ["datasets"]
 

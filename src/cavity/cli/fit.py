@@ -14,11 +14,11 @@ from cavity.cli.options import (
 )
 from cavity.cli.terminal import Terminal
 from cavity.report.analysis import kernel_text, scores_of
-from cavity.report.errors import TableError
-from cavity.report.model import fit_model
-from cavity.report.modelfile import save_model
-from cavity.report.plain import to_json
 from cavity.report.summary import quality
+from cavity.tables.errors import TableError
+from cavity.tables.model import fit_model
+from cavity.tables.model_file import save_model
+from cavity.tables.plain import to_json
 
 __all__ = ["fit"]
 

@@ -10,14 +10,14 @@ import click
 from click.core import ParameterSource
 
 from cavity.cli.terminal import Terminal
-from cavity.estimators.door import check_offers
+from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood
-from cavity.report.kernels import WORDS, parse_kernel
-from cavity.report.model import Settings
-from cavity.report.prepare import MAX_ROWS, Prepared, prepare
-from cavity.report.table import read_table
-from cavity.report.writing import check_writable
+from cavity.tables.kernels import WORDS, parse_kernel
+from cavity.tables.model import Settings
+from cavity.tables.prepare import MAX_ROWS, Prepared, prepare
+from cavity.tables.read import read_table
+from cavity.tables.writing import check_writable
 
 __all__ = [
     "command_line",

@@ -4,10 +4,10 @@ import click
 
 from cavity.cli.options import output_options, to_file
 from cavity.cli.terminal import Terminal
-from cavity.report.modelfile import load_model
-from cavity.report.plain import to_json
-from cavity.report.table import read_table
-from cavity.report.writing import FRAME_SUFFIXES, write_frame
+from cavity.tables.model_file import load_model
+from cavity.tables.plain import to_json
+from cavity.tables.read import read_table
+from cavity.tables.writing import FRAME_SUFFIXES, write_frame
 
 __all__ = ["predict"]
 

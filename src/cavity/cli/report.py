@@ -15,9 +15,9 @@ from cavity.cli.options import (
 )
 from cavity.cli.terminal import Terminal
 from cavity.report.analysis import analyse
-from cavity.report.plain import to_json
 from cavity.report.summary import summarise
-from cavity.report.writing import write_text
+from cavity.tables.plain import to_json
+from cavity.tables.writing import write_text
 
 __all__ = ["report"]
 

@@ -14,7 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array
-from cavity.estimators.door import (
+from cavity.estimators.coding import BinaryTask, choose_split
+from cavity.estimators.process import LatentProcess, warn_about
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
+from cavity.estimators.search import fit_latents
+from cavity.estimators.validation import (
     Rows,
     check_classes,
     check_offers,
@@ -27,10 +31,6 @@ from cavity.estimators.door import (
     training_inputs,
     validate_inputs,
 )
-from cavity.estimators.latent import LatentProcess, warn_about
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
-from cavity.estimators.search import fit_latents
-from cavity.estimators.splits import BinaryTask, choose_split
 from cavity.inference import is_plain_ep, second_order_correction
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood

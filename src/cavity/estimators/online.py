@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.door import check_classes, validate_inputs
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import Memory, OnlineEstimator
 from cavity.estimators.streams import Rows, take_rows
 from cavity.estimators.targets import Classes, Targets, class_codes
+from cavity.estimators.validation import check_classes, validate_inputs
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
 __all__ = ["OnlineGaussianProcessClassifier", "OnlineGaussianProcessRegressor"]

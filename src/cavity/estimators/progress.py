@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from cavity.tuning import Optimum
+from cavity.evidence.tuning import Optimum
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

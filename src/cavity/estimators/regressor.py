@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
-from cavity.estimators.door import (
+from cavity.estimators.process import LatentProcess, warn_about
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
+from cavity.estimators.search import fit_latents
+from cavity.estimators.validation import (
     check_prior_variance,
     check_rows,
     is_precomputed,
@@ -21,9 +24,6 @@ from cavity.estimators.door import (
     training_inputs,
     validate_inputs,
 )
-from cavity.estimators.latent import LatentProcess, warn_about
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
-from cavity.estimators.search import fit_latents
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian
 from cavity.sites import Marginals

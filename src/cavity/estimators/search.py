@@ -8,10 +8,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from cavity.arrays import Array
-from cavity.estimators.latent import LatentProcess
+from cavity.arrays.threads import is_small, one_thread
+from cavity.estimators.process import LatentProcess
 from cavity.estimators.progress import Narrator, begin_fit
-from cavity.estimators.threads import is_small, one_thread
-from cavity.tuning import Optimizer, Optimum, climb
+from cavity.evidence.tuning import Optimizer, Optimum, climb
 
 __all__ = ["fit_latents"]
 

@@ -14,8 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import storage
 from cavity.arrays import Array
-from cavity.estimators.door import kernel_rule
-from cavity.estimators.storing import (
+from cavity.estimators.streams import Rows, Stream, streams_from_file, streams_to_file
+from cavity.estimators.targets import Tasks
+from cavity.estimators.validation import kernel_rule
+from cavity.likelihoods import Likelihood
+from cavity.online import Options, empty_state
+from cavity.storage import StorageError
+from cavity.storage.codecs import (
     kernel_from_json,
     kernel_to_json,
     labels_from_json,
@@ -23,11 +28,6 @@ from cavity.estimators.storing import (
     likelihood_from_json,
     likelihood_to_json,
 )
-from cavity.estimators.streams import Rows, Stream, streams_from_file, streams_to_file
-from cavity.estimators.targets import Tasks
-from cavity.likelihoods import Likelihood
-from cavity.online import Options, empty_state
-from cavity.storage import StorageError
 
 __all__ = ["Memory", "OnlineEstimator"]
 

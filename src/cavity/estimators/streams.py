@@ -9,13 +9,13 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cavity import online
 from cavity.arrays import Array
-from cavity.estimators.storing import kernel_from_json, kernel_to_json
-from cavity.estimators.threads import one_thread
+from cavity.arrays.threads import one_thread
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import Options, State
 from cavity.sites import Marginals
 from cavity.storage import StorageError
+from cavity.storage.codecs import kernel_from_json, kernel_to_json
 
 __all__ = [
     "KernelCovariance",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.estimators.splits import choose_split
+from cavity.estimators.coding import choose_split
 
 __all__ = ["Classes", "Targets", "Tasks", "class_codes"]
 

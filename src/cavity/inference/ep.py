@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal
 
 from cavity.arrays import Array, namespace
 from cavity.inference.base import Method, Problem, Report, Start, register, with_whole_copies
-from cavity.inference.consistent import Equations, solve_consistent
 from cavity.inference.newton import cavity_response
-from cavity.inference.sweeps import RunningPosterior, revisit
+from cavity.inference.running import RunningPosterior, revisit
+from cavity.inference.self_consistent import Equations, solve_consistent
 from cavity.priors import DensePosterior
 from cavity.sites import Local, Sites, cavity
 

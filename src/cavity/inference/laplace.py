@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 from cavity.arrays import Array, add_outer, matmul, namespace
-from cavity.fixed_point import Solution
 from cavity.inference.base import (
     Method,
     Problem,
@@ -16,6 +15,7 @@ from cavity.inference.base import (
 from cavity.inference.newton import MeansState, Response, Steps, solve_means
 from cavity.priors import DensePosterior, stand_in
 from cavity.sites import Moments, Sites, expand
+from cavity.solvers.fixed_point import Solution
 
 __all__ = ["Laplace"]
 

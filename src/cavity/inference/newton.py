@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cavity.arrays import Array, clip, namespace
-from cavity.fixed_point import Solution, solve
 from cavity.inference.base import Problem, Start, site_of
-from cavity.krylov import conjugate_gradients
 from cavity.priors import DensePosterior, DensePrior, Factor, LowRankFactor, LowRankPrior
 from cavity.sites import Marginals, Moments, Sites, expand
+from cavity.solvers.conjugate_gradients import conjugate_gradients
+from cavity.solvers.fixed_point import Solution, solve
 
 __all__ = [
     "MeansState",

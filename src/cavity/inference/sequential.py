@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from cavity.arrays import Array, NotPositiveDefiniteError, clip, namespace, solve_lower
 from cavity.inference.base import Fit, Method, Problem, Report, Start, register, site_of
-from cavity.inference.sweeps import RunningPosterior
+from cavity.inference.running import RunningPosterior
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior
 from cavity.sites import Marginals, Sites

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from cavity.arrays import Array, namespace
 from cavity.inference.base import Method, Problem, Report, Start, register
-from cavity.inference.consistent import Equations, solve_consistent
 from cavity.inference.newton import expected_response
+from cavity.inference.self_consistent import Equations, solve_consistent
 from cavity.priors import DensePosterior
 from cavity.sites import Local
 

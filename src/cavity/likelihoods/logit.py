@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cavity.arrays import Array, clip, namespace, same_kind
+from cavity.arrays.special import erfcx, ndtr
 from cavity.likelihoods.base import Likelihood, draw_labels
 from cavity.likelihoods.normal import hazard, proper, standardise
 from cavity.sites import Marginals, Moments
-from cavity.special import erfcx, ndtr
 
 __all__ = ["Logit"]
 

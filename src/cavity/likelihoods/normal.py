@@ -8,8 +8,8 @@ z + h is the excess's mean, 1 + ∂²log Φ its variance, ∂³log Φ and ∂⁴
 import math
 
 from cavity.arrays import Array, clip, is_numpy_array, namespace
+from cavity.arrays.special import log_ndtr
 from cavity.sites import Marginals
-from cavity.special import log_ndtr
 
 __all__ = ["hazard", "log_ndtr_derivatives", "proper", "standardise"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.arrays.special import log_ndtr
 from cavity.likelihoods.base import Likelihood, draw_labels, require_positive
 from cavity.likelihoods.normal import hazard, log_ndtr_derivatives, standardise
 from cavity.likelihoods.numerical import average
 from cavity.likelihoods.step import Step
 from cavity.sites import Marginals, Moments
-from cavity.special import log_ndtr
 
 __all__ = ["Probit"]
 

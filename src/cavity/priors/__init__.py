@@ -2,7 +2,7 @@
 
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.factor import Factor, Scratch
-from cavity.priors.low_rank import LowRankFactor, LowRankPrior, stand_in
+from cavity.priors.inducing import LowRankFactor, LowRankPrior, stand_in
 
 __all__ = [
     "DensePosterior",

@@ -15,9 +15,9 @@ from cavity import __version__, compare_inference
 from cavity.arrays import Array
 from cavity.report.examples import inputs_of, notable_rows, points_of
 from cavity.report.forecast import curve_of, describe_curve
-from cavity.report.model import Settings, fit_model
-from cavity.report.prepare import Prepared
 from cavity.report.scores import calibration, class_scores, confusion, coverage, quantity_scores
+from cavity.tables.model import Settings, fit_model
+from cavity.tables.prepare import Prepared
 
 __all__ = ["Analysis", "analyse", "compare", "kernel_text", "relevance_of", "scores_of"]
 
@@ -107,9 +107,9 @@ def analyse(
     Examples
     --------
     >>> from cavity.report.analysis import analyse
-    >>> from cavity.report.model import Settings
-    >>> from cavity.report.prepare import prepare
-    >>> from cavity.report.table import read_table
+    >>> from cavity.tables.model import Settings
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
     >>> found = analyse(prepare(read_table("crabs")), Settings("rbf"))
     >>> found.left_out["error"] < 0.1, len(found.comparison)
     (True, 6)
@@ -207,9 +207,9 @@ def scores_of(data: Prepared, fitted: Any) -> tuple[Json, Json | None]:
     Examples
     --------
     >>> from cavity.report.analysis import scores_of
-    >>> from cavity.report.model import Settings, fit_model
-    >>> from cavity.report.prepare import prepare
-    >>> from cavity.report.table import read_table
+    >>> from cavity.tables.model import Settings, fit_model
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
     >>> data = prepare(read_table("crabs"), test_size=50)
     >>> left_out, held_out = scores_of(data, fit_model(data, Settings("rbf"))[0])
     >>> left_out["rows"], held_out["rows"]

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.report.encoding import Category, Number
-from cavity.report.prepare import Prepared
+from cavity.tables.encoding import Category, Number
+from cavity.tables.prepare import Prepared
 
 __all__ = ["inputs_of", "notable_rows", "points_of"]
 
@@ -25,9 +25,9 @@ def points_of(data: Prepared, fitted: Any) -> Json:
     Examples
     --------
     >>> from cavity.report.examples import points_of
-    >>> from cavity.report.model import Settings, fit_model
-    >>> from cavity.report.prepare import prepare
-    >>> from cavity.report.table import read_table
+    >>> from cavity.tables.model import Settings, fit_model
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
     >>> data = prepare(read_table("crabs"))
     >>> points = points_of(data, fit_model(data, Settings("rbf"))[0])
     >>> len(points["row"]), points["label"][0]
@@ -64,8 +64,8 @@ def inputs_of(data: Prepared, place: int) -> dict[str, str]:
     Examples
     --------
     >>> from cavity.report.examples import inputs_of
-    >>> from cavity.report.prepare import prepare
-    >>> from cavity.report.table import read_table
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
     >>> inputs_of(prepare(read_table("pima")), 0)["glu"]
     '86'
     """

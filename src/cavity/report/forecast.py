@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity import learning_curve
-from cavity.report.prepare import Prepared
+from cavity.tables.prepare import Prepared
 
 __all__ = ["LEVEL", "curve_of", "describe_curve"]
 
@@ -39,9 +39,9 @@ def curve_of(
     Examples
     --------
     >>> from cavity.report.forecast import curve_of
-    >>> from cavity.report.model import Settings, fit_model
-    >>> from cavity.report.prepare import prepare
-    >>> from cavity.report.table import read_table
+    >>> from cavity.tables.model import Settings, fit_model
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
     >>> data = prepare(read_table("crabs"))
     >>> curve = curve_of(data, fit_model(data, Settings("rbf"))[0], [50, 100])
     >>> bool(curve.test_error[0] > curve.test_error[1])

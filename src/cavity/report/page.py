@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cavity.report.analysis import Analysis
-from cavity.report.plain import to_json
 from cavity.report.sections import SECTIONS, strip
+from cavity.tables.plain import to_json
 
 __all__ = ["render"]
 
@@ -38,10 +38,10 @@ def render(analysis: Analysis) -> str:
     Examples
     --------
     >>> from cavity.report.analysis import analyse
-    >>> from cavity.report.model import Settings
+    >>> from cavity.tables.model import Settings
     >>> from cavity.report.page import render
-    >>> from cavity.report.prepare import prepare
-    >>> from cavity.report.table import read_table
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
     >>> page = render(analyse(prepare(read_table("crabs")), Settings("rbf")))
     >>> page.startswith("<!doctype html>"), len(page) < 3_000_000
     (True, True)

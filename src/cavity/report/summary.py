@@ -2,7 +2,7 @@
 
 import math
 
-from cavity.columns import columns
+from cavity.model_selection.columns import columns
 from cavity.report.analysis import Analysis, Json
 
 __all__ = ["comparison", "curve_lines", "quality", "summarise"]

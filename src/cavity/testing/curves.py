@@ -4,12 +4,12 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from cavity.arrays import Array
-from cavity.curves import LAWS, Order, Pool
-from cavity.curves.averages import Averages, prior_cavities, solve_averages
-from cavity.curves.theories import cavity_theory
 from cavity.inference import EP, Problem
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
+from cavity.resampling import LAWS, Order, Pool
+from cavity.resampling.averages import Averages, prior_cavities, solve_averages
+from cavity.resampling.theories import cavity_theory
 from cavity.sites import Marginals
 
 __all__ = ["check_curve"]

@@ -1,0 +1,140 @@
+"""The same data and kernel under every inference method, in one table."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.validation import check_offers
+from cavity.inference import METHODS, method
+from cavity.likelihoods import likelihood as find_likelihood
+from cavity.model_selection.columns import columns
+
+__all__ = ["Comparison", "ComparisonRow", "compare_inference"]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """What one inference method made of the data.
+
+    Attributes
+    ----------
+    inference : str
+    log_evidence : float
+    correction : float
+        What the second-order correction would add to EP's evidence; NaN for the others.
+    loo_log_loss : float
+        Mean leave-one-out log loss.
+    loo_error : float
+        Share of examples that the others misclassify.
+    seconds : float
+    converged : bool
+    """
+
+    inference: str
+    log_evidence: float
+    correction: float
+    loo_log_loss: float
+    loo_error: float
+    seconds: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row per inference method; prints as a table."""
+
+    rows: tuple[ComparisonRow, ...]
+
+    def __iter__(self) -> Any:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas data frame."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(row) for row in self.rows]).set_index("inference")
+
+    def __repr__(self) -> str:
+        names = [field.name for field in fields(ComparisonRow)]
+        cells = [[_cell(getattr(row, name)) for name in names] for row in self.rows]
+        return "\n".join(columns(names, cells))
+
+
+def compare_inference(
+    X: Any,
+    y: Any,
+    kernel: Any = None,
+    *,
+    likelihood: Any = "probit",
+    inference: Sequence[str] | None = None,
+    optimizer: Any = "fmin_l_bfgs_b",
+    random_state: Any = None,
+) -> Comparison:
+    """Fit a classifier by several inference methods and put their answers side by side.
+
+    Parameters
+    ----------
+    X, y : array-likes
+        As for `GaussianProcessClassifier.fit`.
+    kernel, likelihood, optimizer, random_state
+        As for `GaussianProcessClassifier`. Each method tunes the kernel by its own evidence;
+        the sequential one, which has no gradient, by finite differences. None keeps it fixed.
+    inference : sequence of str, optional
+        Which methods; by default all that the likelihood allows.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity import compare_inference
+    >>> from cavity.datasets import load_crabs
+    >>> X, y = load_crabs(return_X_y=True)
+    >>> table = compare_inference(X, y, 1.0 * RBF(10.0), optimizer=None)
+    >>> sorted(row.inference for row in table)
+    ['ensemble', 'ep', 'laplace', 'naive', 'sequential', 'variational']
+    """
+    model = find_likelihood(likelihood)
+    if inference is None:
+        inference = sorted(n for n, cls in METHODS.items() if cls.needs in model.offers)
+    for name in inference:
+        check_offers(model, method(name))
+    fit = GaussianProcessClassifier(
+        kernel, likelihood=likelihood, optimizer=optimizer, random_state=random_state
+    ).set_params
+    return Comparison(tuple(_row(fit(inference=name), X, y) for name in inference))
+
+
+def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow:
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        # Whether it converged is a column of the table.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier.fit(X, y)
+    seconds = time.perf_counter() - begin
+    proba, code = classifier.loo_proba_, np.searchsorted(classifier.classes_, y)
+    has_correction = hasattr(classifier, "evidence_correction_")
+    return ComparisonRow(
+        inference=classifier.inference,
+        log_evidence=classifier.log_marginal_likelihood_value_,
+        correction=classifier.evidence_correction_ if has_correction else float("nan"),
+        loo_log_loss=float(-np.mean(np.log(proba[np.arange(len(code)), code]))),
+        loo_error=float(np.mean(np.argmax(proba, axis=1) != code)),
+        seconds=seconds,
+        converged=classifier.converged_,
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.4f}"
+    return str(value)

@@ -1,0 +1,258 @@
+"""A learning curve: what one theory, or one simulation, says about training sets of many sizes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from cavity.arrays import Array
+from cavity.model_selection.columns import columns
+from cavity.model_selection.forecast import Forecast, Trend
+from cavity.model_selection.suspects import Suspects, rank
+
+__all__ = ["LearningCurve", "Source"]
+
+Measure = Callable[[Array, Array], Array]
+
+
+class Source(Protocol):
+    """Where a curve came from, and what more it can be asked."""
+
+    def predict(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and variance over training sets of the prediction at new inputs."""
+
+    def measure(self, g: Measure) -> Array:
+        """Average g(prediction, y) over training sets, of shape (sizes, n)."""
+
+    def trend(self, measure: str) -> Trend:
+        """Return the curve of a held-out measure up to the whole pool."""
+
+
+@dataclass(frozen=True, repr=False)
+class LearningCurve:
+    """Averages over random training sets, one per size.
+
+    Held-out averages are over the training sets that an example is not in: held out with
+    ``resampling="subsample"``, out of bag with "bootstrap".
+
+    Attributes
+    ----------
+    task : str
+        "classification" or "regression".
+    resampling : str
+        "subsample" or "bootstrap".
+    theory : str
+        "cavity", "variational", or "simulation".
+    train_sizes : ndarray of shape (n_sizes,)
+    test_error : ndarray of shape (n_sizes,)
+        Held-out error rate, or mean squared error.
+    test_log_loss : ndarray of shape (n_sizes,)
+        Held-out log loss, or negative log predictive density.
+    test_brier : ndarray of shape (n_sizes,) or None
+        Held-out Brier score of a classifier.
+    pool_error : ndarray of shape (n_sizes,)
+        Error on the whole pool, whether an example was trained on or not.
+    posterior_variance : ndarray of shape (n_sizes,)
+        Posterior variance of the latent function, averaged over the pool.
+    point_error, point_log_loss : ndarrays of shape (n_sizes, n)
+        Held-out error and log loss of each example.
+    point_mean, point_variance : ndarrays of shape (n_sizes, n) or (n_sizes, n, n_classes)
+        Mean and variance over training sets of each example's held-out prediction: of the latent
+        function for a classifier, of the target for a regressor.
+    point_support : ndarray of shape (n_sizes, n)
+        Log of each label's held-out probability (or density), averaged over training sets.
+    point_evidence : ndarray of shape (n_sizes, n)
+        Evidence against each label: log odds, or how many standard deviations a target is off.
+    apparent_error, apparent_log_loss : float
+        Of the fit to the whole pool, on the pool itself.
+    y : ndarray of shape (n,)
+        The labels.
+    classes : ndarray or None
+    share : ndarray of shape (n,)
+        Each example's share of the population.
+    converged, n_iter, residual : ndarrays of shape (n_sizes,)
+        How the theory's equations were solved.
+    standard_error : dict of ndarrays
+        Of a simulation: the standard error of each average, by name.
+    """
+
+    task: str
+    resampling: str
+    theory: str
+    train_sizes: Array
+    test_error: Array
+    test_log_loss: Array
+    test_brier: Array | None
+    pool_error: Array
+    posterior_variance: Array
+    point_error: Array
+    point_log_loss: Array
+    point_mean: Array
+    point_variance: Array
+    point_support: Array
+    point_evidence: Array
+    apparent_error: float
+    apparent_log_loss: float
+    y: Array
+    classes: Array | None
+    share: Array
+    converged: Array
+    n_iter: Array
+    residual: Array
+    source: Source
+    standard_error: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def error_632(self) -> Array:
+        """The .632 estimate .368 × apparent + .632 × out-of-bag error; meant for m = N."""
+        return self._estimate_632(self.apparent_error, self.test_error)
+
+    @property
+    def log_loss_632(self) -> Array:
+        """The .632 estimate of the log loss."""
+        return self._estimate_632(self.apparent_log_loss, self.test_log_loss)
+
+    def _estimate_632(self, apparent: float, out_of_bag: Array) -> Array:
+        if self.resampling != "bootstrap":
+            raise ValueError(
+                "The .632 estimate is made of out-of-bag averages: use resampling='bootstrap'."
+            )
+        return 0.368 * apparent + 0.632 * out_of_bag
+
+    def predict(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and variance over training sets of the prediction at new inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n_sizes, n_new) or (n_sizes, n_new, n_classes)
+            Of the latent function for a classifier, of the target for a regressor.
+        """
+        return self.source.predict(X)
+
+    def measure(self, g: Measure) -> Array:
+        """Average a measure of your own over the training sets an example is not in.
+
+        Parameters
+        ----------
+        g : callable
+            From predictions and labels to numbers, elementwise on arrays. A prediction is the
+            probability of the second class, with label 0 or 1, or the predicted target.
+
+        Returns
+        -------
+        averages : ndarray of shape (n_sizes,)
+        """
+        return self.source.measure(g) @ self.share
+
+    def forecast(self, n: Any, measure: str = "error", level: float = 0.9) -> Forecast:
+        """Return the held-out error expected at any size, also beyond the data at hand.
+
+        The kernel stays as it was tuned and the data to come are like those at hand. The error of a
+        curve by theory is a mean of what the labels say and of what the model expects of itself:
+        inside the data it may differ from ``test_error``, at the end by at most the sampling error.
+
+        Parameters
+        ----------
+        n : int or array-like of int
+            Number of training examples.
+        measure : {"error", "log_loss"}
+        level : float
+            Coverage of the interval.
+
+        Returns
+        -------
+        Forecast
+            ``size``, ``value``, ``low`` and ``high``.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
+        if np.any(np.asarray(n) < 1):
+            raise ValueError(f"A training size is at least 1; got {n!r}.")
+        found = self._trend(measure)(n, level)
+        return Forecast(*(float(part) for part in found)) if np.ndim(n) == 0 else found
+
+    def size_for(self, *, error: float | None = None, log_loss: float | None = None) -> int | None:
+        """Return the smallest size expected to reach an error or a log loss, or None.
+
+        Parameters
+        ----------
+        error, log_loss : float
+            The target; exactly one of the two.
+        """
+        targets = {"error": error, "log_loss": log_loss}
+        given = [(name, value) for name, value in targets.items() if value is not None]
+        if len(given) != 1:
+            raise ValueError("Give one target: size_for(error=...) or size_for(log_loss=...).")
+        [(name, value)] = given
+        return self._trend(name).size_for(value)
+
+    def _trend(self, measure: str) -> Trend:
+        if measure not in ("error", "log_loss"):
+            raise ValueError(f"measure must be 'error' or 'log_loss'; got {measure!r}.")
+        return self.source.trend(measure)
+
+    def suspects(self, k: int = 10) -> Suspects:
+        """Return the examples whose label the rest of the data contradicts most.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+
+        Returns
+        -------
+        Suspects
+            A table with the evidence for each, the strongest first.
+        """
+        last = int(np.argmax(self.train_sizes))
+        return rank(
+            k,
+            self.y,
+            self._suggestion(self.point_mean[last]),
+            np.exp(self.point_support[last]),
+            self.point_evidence[last],
+            self.point_error[last],
+        )
+
+    def _suggestion(self, mean: Array) -> Array:
+        """Return what the held-out predictions say in place of the labels."""
+        if self.classes is None:
+            return mean
+        best = (mean > 0.0).astype(int) if mean.ndim == 1 else np.argmax(mean, axis=1)
+        return self.classes[best]
+
+    def to_frame(self) -> Any:
+        """Return the averages as a pandas data frame, one row per size."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(), index=pd.Index(self.train_sizes, name="train_size"))
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the curve; see `cavity.LearningCurveDisplay.from_curve`."""
+        from cavity.model_selection.display import LearningCurveDisplay
+
+        return LearningCurveDisplay.from_curve(self, **options)
+
+    def _columns(self) -> dict[str, Array]:
+        names = ["test_error", "test_log_loss", "test_brier", "pool_error", "posterior_variance"]
+        found = {name: getattr(self, name) for name in names}
+        found |= {f"{name}_se": values for name, values in self.standard_error.items()}
+        found |= {"converged": self.converged}
+        return {name: values for name, values in found.items() if values is not None}
+
+    def __repr__(self) -> str:
+        found = {"train_size": self.train_sizes, **self._columns()}
+        lines = [[_cell(value) for value in line] for line in zip(*found.values(), strict=True)]
+        title = f"{self.task} learning curve, {self.resampling}, {self.theory}"
+        return "\n".join([title, *columns(list(found), lines)])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:.4g}"

@@ -1,0 +1,280 @@
+"""Pictures in scikit-learn's style; matplotlib is imported when the first one is drawn."""
+
+from typing import Any
+
+import numpy as np
+
+from cavity.arrays import Array
+from cavity.model_selection.curve import LearningCurve
+from cavity.model_selection.learning import learning_curve
+from cavity.model_selection.simulation import simulate_learning_curve
+
+__all__ = ["LearningCurveDisplay"]
+
+_NAMES = {
+    "error": "test_error",
+    "log_loss": "test_log_loss",
+    "brier": "test_brier",
+    "pool_error": "pool_error",
+    "posterior_variance": "posterior_variance",
+}
+_LABELS = {
+    "classification": {
+        "error": "held-out error rate",
+        "log_loss": "held-out log loss",
+        "brier": "held-out Brier score",
+        "pool_error": "error rate on the pool",
+        "posterior_variance": "posterior variance",
+    },
+    "regression": {
+        "error": "held-out mean squared error",
+        "log_loss": "held-out negative log density",
+        "pool_error": "mean squared error on the pool",
+        "posterior_variance": "posterior variance",
+    },
+}
+_BLUE, _INK = "#1f5fa8", "#222222"
+_FORECAST_SIZES = 60
+
+
+class LearningCurveDisplay:
+    """A learning curve drawn: theory as a line, refits as points, the forecast as a band.
+
+    Make one with `from_curve` or `from_estimator`; all parameters are kept as attributes.
+
+    Parameters
+    ----------
+    curve : LearningCurve
+    measure : {"error", "log_loss", "brier", "pool_error", "posterior_variance"}
+    simulation : LearningCurve, optional
+        From `cavity.simulate_learning_curve`.
+    forecast : int, optional
+        Size up to which the curve is continued.
+    level : float
+        Coverage of the forecast's interval.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+    errorbar_ : matplotlib ErrorbarContainer or None
+        Of the simulation.
+    forecast_line_ : matplotlib Line2D or None
+    forecast_band_ : matplotlib collection or None
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity import GaussianProcessClassifier, LearningCurveDisplay
+    >>> from cavity.datasets import load_crabs
+    >>> X, y = load_crabs(return_X_y=True)
+    >>> clf = GaussianProcessClassifier(100.0 * RBF(10.0), optimizer=None)
+    >>> matplotlib.use("Agg")
+    >>> display = LearningCurveDisplay.from_estimator(clf, X, y, train_sizes=[20, 50, 100])
+    >>> display.ax_.get_ylabel()
+    'held-out error rate'
+    """
+
+    def __init__(
+        self,
+        curve: LearningCurve,
+        *,
+        measure: str = "error",
+        simulation: LearningCurve | None = None,
+        forecast: int | None = None,
+        level: float = 0.9,
+    ) -> None:
+        self.curve = curve
+        self.measure = measure
+        self.simulation = simulation
+        self.forecast = forecast
+        self.level = level
+
+    @classmethod
+    def from_curve(
+        cls,
+        curve: LearningCurve,
+        *,
+        measure: str = "error",
+        ax: Any = None,
+        simulation: LearningCurve | None = None,
+        forecast: int | None = None,
+        level: float = 0.9,
+        **line_options: Any,
+    ) -> "LearningCurveDisplay":
+        """Draw a learning curve that is there already.
+
+        Parameters
+        ----------
+        curve : LearningCurve
+        measure, simulation, forecast, level
+            As for the class.
+        ax : matplotlib Axes, optional
+        **line_options
+            For the theory's line, as in matplotlib.
+
+        Returns
+        -------
+        LearningCurveDisplay
+        """
+        display = cls(curve, measure=measure, simulation=simulation, forecast=forecast, level=level)
+        return display.plot(ax=ax, **line_options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        measure: str = "error",
+        ax: Any = None,
+        n_repeats: int | None = None,
+        forecast: int | None = None,
+        level: float = 0.9,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        line_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> "LearningCurveDisplay":
+        """Compute a learning curve and draw it.
+
+        Parameters
+        ----------
+        estimator, X, y
+            As in `cavity.learning_curve`.
+        measure, forecast, level
+            As for the class.
+        ax : matplotlib Axes, optional
+        n_repeats : int, optional
+            How many refits to draw beside the theory at each size; none by default.
+        random_state, n_jobs
+            Of these refits.
+        line_options : dict, optional
+            For the theory's line, as in matplotlib.
+        **options
+            ``train_sizes``, ``resampling`` and whatever else `cavity.learning_curve` takes.
+
+        Returns
+        -------
+        LearningCurveDisplay
+        """
+        curve = learning_curve(estimator, X, y, **options)
+        simulation = None
+        if n_repeats is not None:
+            shared = {k: v for k, v in options.items() if k in ("resampling", "sample_weight")}
+            simulation = simulate_learning_curve(
+                estimator,
+                X,
+                y,
+                train_sizes=curve.train_sizes.astype(int),
+                n_repeats=n_repeats,
+                random_state=random_state,
+                n_jobs=n_jobs,
+                **shared,
+            )
+        return cls.from_curve(
+            curve,
+            measure=measure,
+            ax=ax,
+            simulation=simulation,
+            forecast=forecast,
+            level=level,
+            **(line_options or {}),
+        )
+
+    def plot(self, ax: Any = None, **line_options: Any) -> "LearningCurveDisplay":
+        """Draw into given axes, or into new ones.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **line_options
+            For the theory's line, as in matplotlib.
+
+        Returns
+        -------
+        self : LearningCurveDisplay
+        """
+        values = self._values(self.curve)
+        self.ax_ = _axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        marker = "o" if len(values) == 1 else None
+        style = {"color": _BLUE, "linewidth": 1.8, "marker": marker, "label": _name(self.curve)}
+        (self.line_,) = self.ax_.plot(self.curve.train_sizes, values, **(style | line_options))
+        self.errorbar_ = self._draw_simulation()
+        self.forecast_line_, self.forecast_band_ = self._draw_forecast()
+        self._dress()
+        return self
+
+    def _values(self, curve: LearningCurve) -> Array:
+        if self.measure not in _NAMES:
+            raise ValueError(f"measure must be one of {list(_NAMES)}; got {self.measure!r}.")
+        values = getattr(curve, _NAMES[self.measure])
+        if values is None:
+            raise ValueError(f"A {curve.task} curve has no measure {self.measure!r}.")
+        return np.asarray(values)
+
+    def _draw_simulation(self) -> Any:
+        if self.simulation is None:
+            return None
+        error = self.simulation.standard_error.get(_NAMES[self.measure])
+        return self.ax_.errorbar(
+            self.simulation.train_sizes,
+            self._values(self.simulation),
+            yerr=None if error is None else 2.0 * np.asarray(error),
+            fmt="o",
+            color=_INK,
+            markersize=4.5,
+            elinewidth=1.1,
+            capsize=2.5,
+            label=_name(self.simulation) + ", ± 2 standard errors",
+            zorder=3,
+        )
+
+    def _draw_forecast(self) -> tuple[Any, Any]:
+        if self.forecast is None:
+            return None, None
+        start = float(np.max(self.curve.train_sizes))
+        if self.measure not in ("error", "log_loss"):
+            raise ValueError(
+                f"Only 'error' and 'log_loss' have a forecast; got measure={self.measure!r}."
+            )
+        if self.forecast <= start:
+            raise ValueError(
+                f"forecast must lie beyond the largest training size {start:.0f}; "
+                f"got {self.forecast!r}."
+            )
+        sizes = np.geomspace(start, self.forecast, _FORECAST_SIZES)
+        found = self.curve.forecast(sizes, measure=self.measure, level=self.level)
+        label = f"forecast, {100 * self.level:.0f} % interval"
+        color = self.line_.get_color()
+        band = self.ax_.fill_between(
+            sizes, found.low, found.high, color=color, alpha=0.15, linewidth=0.0
+        )
+        (line,) = self.ax_.plot(sizes, found.value, "--", color=color, linewidth=1.5, label=label)
+        return line, band
+
+    def _dress(self) -> None:
+        self.ax_.set_xlabel("training examples")
+        self.ax_.set_ylabel(_LABELS[self.curve.task][self.measure])
+        self.ax_.grid(True, color="#dddddd", linewidth=0.6)
+        self.ax_.set_axisbelow(True)
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        self.ax_.legend(frameon=False)
+
+
+def _name(curve: LearningCurve) -> str:
+    return "refits" if curve.theory == "simulation" else f"{curve.theory} theory"
+
+
+def _axes() -> Any:
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Drawing needs matplotlib: install it with `pip install 'cavity[plot]'`."
+        ) from error
+    return plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]

@@ -1,0 +1,210 @@
+"""What an estimator is made of, as JSON and back: kernels, likelihoods, labels; from lists only.
+
+Reading builds nothing but the kernels of scikit-learn and the likelihoods of this library, by
+name, with numbers and strings for parameters: a file cannot ask for anything else.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process import kernels
+from sklearn.gaussian_process.kernels import Kernel
+
+from cavity.arrays import Array
+from cavity.likelihoods import REGISTRY, Likelihood
+from cavity.storage import StorageError
+
+__all__ = [
+    "kernel_from_json",
+    "kernel_to_json",
+    "labels_from_json",
+    "labels_to_json",
+    "likelihood_from_json",
+    "likelihood_to_json",
+]
+
+_KERNELS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        kernels.CompoundKernel,
+        kernels.ConstantKernel,
+        kernels.DotProduct,
+        kernels.ExpSineSquared,
+        kernels.Exponentiation,
+        kernels.Matern,
+        kernels.PairwiseKernel,
+        kernels.Product,
+        kernels.RBF,
+        kernels.RationalQuadratic,
+        kernels.Sum,
+        kernels.WhiteKernel,
+    )
+}
+_LONGEST_LABEL = 2**20
+_SCALARS = (bool, int, float, str, type(None))
+
+
+def kernel_to_json(kernel: Any) -> Any:
+    """Return a kernel (or None, or "precomputed") as JSON can say it.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> from cavity.storage.codecs import kernel_from_json, kernel_to_json
+    >>> kernel = 2.0 * RBF([1.0, 3.0], "fixed") + WhiteKernel()
+    >>> kernel_from_json(kernel_to_json(kernel)) == kernel
+    True
+    """
+    if kernel is None or isinstance(kernel, str):
+        return kernel
+    name = type(kernel).__name__
+    if _KERNELS.get(name) is not type(kernel):
+        raise StorageError(
+            f"only the kernels of sklearn.gaussian_process.kernels can be stored; got {name}"
+        )
+    parameters = {key: getattr(kernel, key) for key in signature(type(kernel)).parameters}
+    return {
+        "kernel": name,
+        "parameters": {key: _value_to_json(value) for key, value in parameters.items()},
+    }
+
+
+def kernel_from_json(found: Any) -> Any:
+    """Return the kernel that `kernel_to_json` has described."""
+    if found is None or found == "precomputed":
+        return found
+    try:
+        kernel = _kernel(found)
+        _try_out(kernel)
+    except StorageError:
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise StorageError(f"a stored kernel makes no sense: {why}") from error
+    return kernel
+
+
+def _try_out(kernel: Kernel) -> None:
+    """Let a value of the wrong kind show here rather than in the middle of a prediction."""
+    parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
+    with np.errstate(all="ignore"):
+        found = [part(np.zeros((1, _columns(part)))) for part in parts]
+        found += [np.asarray(part.theta, dtype=float) for part in parts]
+    if not all(np.all(np.isfinite(values)) for values in found):
+        raise StorageError("a stored kernel makes no sense: its values are not finite")
+    np.asarray(kernel.bounds, dtype=float)
+
+
+def _kernel(found: Any) -> Kernel:
+    if not isinstance(found, dict) or set(found) != {"kernel", "parameters"}:
+        raise StorageError(f"expected the description of a kernel, got {_short(found)}")
+    cls = _KERNELS.get(found["kernel"]) if isinstance(found["kernel"], str) else None
+    if cls is None:
+        raise StorageError(f"unknown kernel {_short(found['kernel'])}")
+    if set(found["parameters"]) != set(signature(cls).parameters):
+        raise StorageError(f"{found['kernel']} with the wrong parameters")
+    return cls(**{key: _value_from_json(value) for key, value in found["parameters"].items()})
+
+
+def _columns(kernel: Kernel) -> int:
+    """Return a number of inputs that the kernel takes."""
+    scales = [v for k, v in kernel.get_params().items() if k.split("__")[-1] == "length_scale"]
+    return max((np.size(scale) for scale in scales), default=1)
+
+
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, Kernel):
+        return kernel_to_json(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": _value_to_json(value.tolist())}
+    if isinstance(value, tuple):
+        return {"tuple": [_value_to_json(item) for item in value]}
+    if isinstance(value, list):
+        return [_value_to_json(item) for item in value]
+    if isinstance(value, dict):
+        return {"dict": {str(key): _value_to_json(item) for key, item in value.items()}}
+    raise StorageError(f"a kernel's parameter cannot be stored: {_short(value)}")
+
+
+def _value_from_json(found: Any) -> Any:
+    if isinstance(found, _SCALARS):
+        return found
+    if isinstance(found, list):
+        return [_value_from_json(item) for item in found]
+    if "kernel" in found:
+        return _kernel(found)
+    [(tag, inner)] = found.items()
+    build: dict[str, Callable[[Any], Any]] = {
+        "array": lambda items: np.asarray(items, dtype=np.float64),
+        "tuple": lambda items: tuple(_value_from_json(item) for item in items),
+        "dict": lambda items: {key: _value_from_json(item) for key, item in items.items()},
+    }
+    if tag not in build:
+        raise StorageError(f"unknown value {_short(found)}")
+    return build[tag](inner)
+
+
+def likelihood_to_json(likelihood: Any) -> Any:
+    """Return a likelihood, by name or as an object of this library, as JSON can say it."""
+    if isinstance(likelihood, str):
+        return likelihood
+    names = [name for name, cls in REGISTRY.items() if cls is type(likelihood)]
+    own = type(likelihood).__module__.startswith("cavity.")
+    values = {f.name: getattr(likelihood, f.name) for f in fields(likelihood)} if own else {}
+    if not names or not own or not all(np.ndim(value) == 0 for value in values.values()):
+        raise StorageError(
+            f"only this library's own likelihoods, one for all examples, can be stored; got "
+            f"{_short(likelihood)}"
+        )
+    return {
+        "likelihood": names[0],
+        "parameters": {key: float(value) for key, value in values.items()},
+    }
+
+
+def likelihood_from_json(found: Any) -> Any:
+    """Return the likelihood that `likelihood_to_json` has described."""
+    if isinstance(found, str):
+        return found
+    try:
+        cls = REGISTRY[found["likelihood"]]
+        built: Likelihood = cls(**{key: float(v) for key, v in found["parameters"].items()})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StorageError(f"a stored likelihood makes no sense: {_short(found)}") from error
+    return built
+
+
+def labels_to_json(labels: Array) -> Any:
+    """Return class labels or feature names, of any type that JSON knows, with their dtype."""
+    values = labels.tolist()
+    if not all(isinstance(value, _SCALARS) for value in values):
+        raise StorageError(f"labels of type {labels.dtype} cannot be stored: {_short(values)}")
+    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": values}
+
+
+def labels_from_json(found: Any) -> Array:
+    """Return the labels that `labels_to_json` has described."""
+    try:
+        values = found["values"]
+        if not all(isinstance(value, _SCALARS) for value in values):
+            raise TypeError("not plain values")
+        dtype = np.dtype(found["dtype"])
+        if dtype.kind not in "biufUO" or dtype.itemsize > _LONGEST_LABEL:
+            raise TypeError("not a type of labels")
+        labels = np.empty(len(values), dtype)
+        labels[:] = values
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StorageError(f"stored labels make no sense: {_short(found)}") from error
+    return labels
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."

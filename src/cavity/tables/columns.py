@@ -1,0 +1,135 @@
+"""What each column of a table is good for, by stated rules."""
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from cavity.tables.errors import TableError
+
+__all__ = ["MOST_LEVELS", "Role", "role_of"]
+
+MOST_LEVELS = 50
+"""A text column with more different values is free-form text, not a category."""
+_ROWS_PER_LEVEL = 2
+_NUMERIC_SHARE = 0.9
+_ID_NAME = re.compile(r"(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*", re.I)
+_TIME = re.compile(
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4}))([ T]\d{1,2}:\d{2}.*)?"
+    r"|\d{1,2}:\d{2}(:\d{2}.*)?"
+)
+_CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
+
+
+@dataclass(frozen=True)
+class Role:
+    """What becomes of a column: an input of some kind, or nothing, with the reason.
+
+    Attributes
+    ----------
+    kind : {"number", "category", "dropped"}
+    reason : str
+        Why it was dropped.
+    """
+
+    kind: str
+    reason: str = ""
+
+
+def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
+    """Return the role of a column as an input.
+
+    Parameters
+    ----------
+    column : polars.Series
+    source : str
+        What errors call the table.
+    keep : bool
+        Whether to use an identifier or a text with many values nevertheless.
+
+    Raises
+    ------
+    TableError
+        If the column can be neither used nor dropped without asking.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from cavity.tables.columns import role_of
+    >>> role_of(pl.Series("x", [1.5, 2.5, None]), "a.csv").kind
+    'number'
+    >>> role_of(pl.Series("x", [1, 1, 1]), "a.csv").reason
+    'it has the same value in every row'
+    """
+    known = column.drop_nulls()
+    _refuse_other_types(column, source)
+    if _is_time(known) and not keep:
+        raise TableError(
+            source,
+            "holds dates or times, which have no one meaning as an input: turn them into numbers "
+            f"(days since, month, hour), or leave them out with --drop {column.name}.",
+            column=column.name,
+        )
+    levels = known.n_unique()
+    if not levels:
+        return Role("dropped", "it is empty")
+    is_text = not (column.dtype.is_numeric() or column.dtype == pl.Boolean)
+    if levels == 1 and (column.dtype.is_numeric() or not column.null_count()):
+        return Role("dropped", "it has the same value in every row")
+    if not keep and _is_identifier(column, levels):
+        return Role("dropped", "it numbers or names the rows (an identifier)")
+    if is_text and not keep and _is_free_text(known, levels):
+        _refuse_nearly_numeric(column, source)
+        return Role("dropped", f"it is free-form text ({levels} different values)")
+    return Role("number" if column.dtype.is_numeric() else "category")
+
+
+def _refuse_other_types(column: pl.Series, source: str) -> None:
+    dtype = column.dtype
+    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        raise TableError(
+            source,
+            f"holds {dtype} values, not numbers or categories: leave it out with --drop "
+            f"{column.name}.",
+            column=column.name,
+        )
+
+
+def _is_time(known: pl.Series) -> bool:
+    """Whether these are dates or times, by type or, all of them, by their looks."""
+    if known.dtype != pl.String or not len(known):
+        return known.dtype.is_temporal()
+    # The first value decides most columns at no cost.
+    return bool(_TIME.fullmatch(known[0])) and bool(
+        known.str.contains(f"^(?:{_TIME.pattern})$").all()
+    )
+
+
+def _is_identifier(column: pl.Series, levels: int) -> bool:
+    """All values differ, and they count the rows up or the name says what they are."""
+    if column.dtype.is_float() or levels < len(column) or column.null_count():
+        return False
+    if _ID_NAME.fullmatch(column.name) or _CAMEL_ID.fullmatch(column.name):
+        return True
+    return column.dtype.is_integer() and bool((column.diff().drop_nulls() == 1).all())
+
+
+def _is_free_text(known: pl.Series, levels: int) -> bool:
+    return levels > MOST_LEVELS or len(known) < _ROWS_PER_LEVEL * levels
+
+
+def _refuse_nearly_numeric(column: pl.Series, source: str) -> None:
+    """Point at a stray word among numbers, for whose sake all would be lost as text."""
+    text = column.cast(pl.String)
+    stray = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
+    known = len(column) - column.null_count()
+    if stray.sum() > (1.0 - _NUMERIC_SHARE) * known:
+        return
+    row = stray.arg_true()[0]
+    raise TableError(
+        source,
+        f"'{text[row]}' is not a number, though most of the column is: mend it, leave it empty, "
+        f"or leave the column out with --drop {column.name}.",
+        column=column.name,
+        row=row + 1,
+    )

@@ -1,0 +1,192 @@
+"""Columns to standardised inputs, learned from training rows and repeatable on any other table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cavity.arrays import Array
+from cavity.tables.errors import TableError
+
+__all__ = ["Category", "Encoder", "Number", "numbers_of"]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric column: missing values take the median of the training rows."""
+
+    name: str
+    median: float
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The column itself."""
+        return [self.name]
+
+    def encode(self, column: pl.Series, source: str) -> Array:
+        """Return one column of numbers."""
+        values = numbers_of(column, source)
+        return np.where(np.isnan(values), self.median, values)[:, None]
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories: one 0/1 input for each level, a single one for two levels.
+
+    A missing value is a level of its own, None, if the training rows had any.
+    """
+
+    name: str
+    levels: tuple[str | None, ...]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """One name per 0/1 input."""
+        return [f"{self.name}={'missing' if x is None else x}" for x in self._shown]
+
+    @property
+    def _shown(self) -> tuple[str | None, ...]:
+        return self.levels[1:] if len(self.levels) == 2 else self.levels
+
+    def encode(self, column: pl.Series, source: str) -> Array:
+        """Return 0/1 columns; NaN in the rows of a level that training did not show."""
+        text = column.cast(pl.String)
+        is_level = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
+        known = np.any([x.to_numpy() for x in is_level], axis=0)
+        shown = is_level[len(self.levels) - len(self._shown) :]
+        encoded = np.column_stack([x.to_numpy() for x in shown]).astype(np.float64)
+        encoded[~known] = np.nan
+        return encoded
+
+
+def numbers_of(column: pl.Series, source: str) -> Array:
+    """Return a column as floats with NaN where it is missing or infinite.
+
+    Raises
+    ------
+    TableError
+        Naming the first row whose value is no number.
+    """
+    floats = column.cast(pl.Float64, strict=False)
+    stray = floats.is_null() & column.is_not_null()
+    if stray.any():
+        row = stray.arg_true()[0]
+        raise TableError(
+            source, f"'{column[row]}' is not a number.", column=column.name, row=row + 1
+        )
+    values = floats.to_numpy().astype(np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How columns become inputs of zero mean and unit variance.
+
+    Attributes
+    ----------
+    columns : tuple of Number and Category
+    mean, scale : tuples of float
+        One entry for each input, from the training rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from cavity.tables.encoding import Encoder
+    >>> frame = pl.DataFrame({"x": [1.0, 3.0, None], "c": ["a", "b", "b"]})
+    >>> encoder = Encoder.learn(frame, {"x": "number", "c": "category"}, "example")
+    >>> encoder.feature_names
+    ['x', 'c=b']
+    >>> encoder.transform(frame, "example").shape
+    (3, 2)
+    >>> Encoder.from_json(encoder.to_json()) == encoder
+    True
+    """
+
+    columns: tuple[Number | Category, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @classmethod
+    def learn(cls, frame: pl.DataFrame, kinds: Mapping[str, str], source: str) -> "Encoder":
+        """Learn from training rows; ``kinds`` names the columns to use and what they are."""
+        columns = tuple(
+            _number(frame[name], source) if kind == "number" else _category(frame[name])
+            for name, kind in kinds.items()
+        )
+        raw = _raw(columns, frame, source)
+        scale = raw.std(axis=0)
+        return cls(
+            columns,
+            tuple(map(float, raw.mean(axis=0))),
+            # What does not vary among the training rows is left at zero.
+            tuple(map(float, np.where(scale > 0.0, scale, 1.0))),
+        )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """One name per input."""
+        return [name for column in self.columns for name in column.feature_names]
+
+    def transform(self, frame: pl.DataFrame, source: str) -> Array:
+        """Return the inputs of every row; a category never seen in training is put at zero."""
+        missing = [c.name for c in self.columns if c.name not in frame.columns]
+        if missing:
+            raise TableError(
+                source, "there is no such column, and the model needs it.", column=missing[0]
+            )
+        X = (_raw(self.columns, frame, source) - self.mean) / self.scale
+        return np.nan_to_num(X, copy=False, nan=0.0)
+
+    def unseen(self, frame: pl.DataFrame) -> dict[str, int]:
+        """Count, by column, the rows whose category training did not show."""
+        counts = {
+            c.name: int(np.isnan(c.encode(frame[c.name], "")[:, 0]).sum())
+            for c in self.columns
+            if isinstance(c, Category)
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` takes: lists, strings and numbers only."""
+        return {
+            "columns": [asdict(c) for c in self.columns],
+            "mean": list(self.mean),
+            "scale": list(self.scale),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Encoder":
+        """Return the encoder that `to_json` described."""
+        columns = tuple(
+            Number(str(c["name"]), float(c["median"]))
+            if "median" in c
+            else Category(str(c["name"]), tuple(None if x is None else str(x) for x in c["levels"]))
+            for c in stored["columns"]
+        )
+        encoder = cls(
+            columns, tuple(map(float, stored["mean"])), tuple(map(float, stored["scale"]))
+        )
+        if not len(encoder.feature_names) == len(encoder.mean) == len(encoder.scale):
+            raise ValueError("the encoder's parts do not fit together")
+        return encoder
+
+
+def _number(column: pl.Series, source: str) -> Number:
+    values = numbers_of(column, source)
+    known = values[~np.isnan(values)]
+    return Number(column.name, float(np.median(known)) if len(known) else 0.0)
+
+
+def _category(column: pl.Series) -> Category:
+    text = column.cast(pl.String)
+    levels: list[str | None] = sorted(text.drop_nulls().unique().to_list())
+    return Category(column.name, (*levels, *([None] if text.null_count() else [])))
+
+
+def _raw(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
+    if not columns:
+        return np.empty((frame.height, 0))
+    return np.hstack([c.encode(frame[c.name], source) for c in columns])

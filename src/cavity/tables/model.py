@@ -1,0 +1,80 @@
+"""From prepared data to a fitted estimator, and what it says about rows it was not fitted on."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+from cavity.tables.kernels import parse_kernel
+from cavity.tables.prepare import Prepared
+
+__all__ = ["Settings", "fit_model", "unfitted"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to model the data.
+
+    Attributes
+    ----------
+    kernel : str
+        In the language of `parse_kernel`.
+    inference : str
+        For classification; regression with Gaussian noise is exact.
+    likelihood : str
+    restarts : int
+        Further starts of the tuning.
+    seed : int
+    """
+
+    kernel: str = "auto"
+    inference: str = "ep"
+    likelihood: str = "probit"
+    restarts: int = 0
+    seed: int = 0
+
+
+def unfitted(data: Prepared, settings: Settings) -> Any:
+    """Return the estimator for these data, not yet fitted.
+
+    Examples
+    --------
+    >>> from cavity.tables.model import Settings, unfitted
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
+    >>> unfitted(prepare(read_table("crabs")), Settings("rbf")).kernel
+    1**2 * RBF(length_scale=1)
+    """
+    is_regression = data.task == "regression"
+    kernel = parse_kernel(settings.kernel, data.X.shape[1], noise=is_regression)
+    common: dict[str, Any] = {
+        "n_restarts_optimizer": settings.restarts,
+        "random_state": settings.seed,
+    }
+    if is_regression:
+        return GaussianProcessRegressor(kernel, normalize_y=True, **common)
+    return GaussianProcessClassifier(
+        kernel, inference=settings.inference, likelihood=settings.likelihood, **common
+    )
+
+
+def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
+    """Fit; return the estimator and what it warned of.
+
+    Examples
+    --------
+    >>> from cavity.tables.model import Settings, fit_model
+    >>> from cavity.tables.prepare import prepare
+    >>> from cavity.tables.read import read_table
+    >>> model, _ = fit_model(prepare(read_table("crabs")), Settings("rbf"))
+    >>> model.loo_proba_.shape
+    (200, 2)
+    """
+    estimator = unfitted(data, settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", ConvergenceWarning)
+        estimator.fit(data.X, data.y)
+    return estimator, [str(warning.message) for warning in caught]

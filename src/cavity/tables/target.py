@@ -1,0 +1,145 @@
+"""What to predict: which column, and whether its values are classes or quantities."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from cavity.arrays import Array
+from cavity.tables.columns import MOST_LEVELS
+from cavity.tables.encoding import numbers_of
+from cavity.tables.errors import NoTargetError, TableError
+from cavity.tables.read import Table
+
+__all__ = ["Labels", "find_target", "labels_of"]
+
+MOST_CLASS_NUMBERS = 20
+"""A numeric target with more different values is a quantity, not a class label."""
+
+
+class Labels(NamedTuple):
+    """What a table's rows are labelled with.
+
+    Attributes
+    ----------
+    known : array of bool of shape (n_rows,)
+        Which rows have a target at all.
+    y : array
+        Of these rows, class codes or the target itself.
+    classes : tuple
+    task : {"classification", "regression"}
+    """
+
+    known: Array
+    y: Array
+    classes: tuple[Any, ...]
+    task: str
+
+    @property
+    def strata(self) -> Array:
+        """Groups to draw from in proportion."""
+        return self.y if self.classes else np.zeros(len(self.y), dtype=np.int64)
+
+
+def labels_of(table: Table, target: str, task: str | None) -> Labels:
+    """Return the labels of a table.
+
+    Parameters
+    ----------
+    table : Table
+    target : str
+    task : str or None
+        What was asked for; a shipped data set knows its own, else a rule decides.
+
+    Examples
+    --------
+    >>> from cavity.tables.read import read_table
+    >>> from cavity.tables.target import labels_of
+    >>> labels_of(read_table("boston"), "medv", None).task
+    'regression'
+    """
+    known = _has_target(table, target)
+    column = table.frame[target].filter(known)
+    task = _task(column, task or (table.task if target == table.target else None))
+    if task == "classification":
+        y, classes = _classes(column, table.source)
+    else:
+        y, classes = numbers_of(table.frame[target], table.source)[known], ()
+    _refuse_no_variety(y, task, classes, table.source, target)
+    return Labels(known, y, classes, task)
+
+
+def find_target(table: Table, target: str | None, others: Sequence[str]) -> str:
+    """Return the target's name; refuse it, and others, if there is no such column."""
+    target = target if target is not None else table.target
+    have = table.frame.columns
+    if target is None:
+        raise NoTargetError(
+            table.source, f"say which column to predict: --target COLUMN, one of {_few(have)}."
+        )
+    for name in (target, *others):
+        if name not in have:
+            raise TableError(
+                table.source, f"there is no such column; there are {_few(have)}.", column=name
+            )
+    if target in others:
+        raise TableError(table.source, "it is the target, and stays.", column=target)
+    return target
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+
+
+def _has_target(table: Table, target: str) -> Array:
+    """Tell in which rows the target is known."""
+    column = table.frame[target]
+    if column.dtype.is_temporal() or column.dtype.is_nested() or column.dtype == pl.Binary:
+        raise TableError(
+            table.source,
+            f"holds {column.dtype} values: a target is a class or a number.",
+            column=target,
+        )
+    known = column.is_not_null()
+    if column.dtype.is_float():
+        known &= column.is_finite().fill_null(False)
+    if not known.any():
+        raise TableError(table.source, "every value of the target is missing.", column=target)
+    return known.to_numpy()
+
+
+def _task(column: pl.Series, asked: str | None) -> str:
+    if asked:
+        return asked
+    if not column.dtype.is_numeric():
+        return "classification"
+    fractional = bool((column.cast(pl.Float64) % 1 != 0).any())
+    is_quantity = fractional or column.n_unique() > MOST_CLASS_NUMBERS
+    return "regression" if is_quantity else "classification"
+
+
+def _classes(column: pl.Series, source: str) -> tuple[Array, tuple[Any, ...]]:
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    values = column.unique().sort()
+    if len(values) > MOST_LEVELS:
+        raise TableError(
+            source,
+            f"has {len(values)} different values, too many for classes (at most {MOST_LEVELS}); "
+            "if it is a quantity use --task regression.",
+            column=column.name,
+        )
+    codes = column.replace_strict(values, list(range(len(values))), return_dtype=pl.Int64)
+    return codes.to_numpy().copy(), tuple(values.to_list())
+
+
+def _refuse_no_variety(
+    y: Array, task: str, classes: tuple[Any, ...], source: str, target: str
+) -> None:
+    if task == "classification" and len(classes) < 2:
+        problem = f"every row has the class '{classes[0]}': there is nothing to tell apart."
+        raise TableError(source, problem, column=target)
+    if task == "regression" and np.ptp(y) == 0.0:
+        raise TableError(source, f"every row has the value {y[0]:g}.", column=target)

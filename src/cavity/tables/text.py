@@ -1,0 +1,170 @@
+"""Delimited text to a data frame, refusing what a lenient reader would silently bend."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from cavity.tables.errors import TableError
+
+__all__ = ["MISSING", "read_text"]
+
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
+"""What counts as a missing value in a text file."""
+_DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?\n)", re.M)
+_COMMA_NUMBER = r"^(-?\d+),(\d+)$"
+_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK": "zip"}
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def read_text(data: bytes, source: str, separator: str | None = None) -> pl.DataFrame:
+    r"""Return the table in the bytes of a CSV or TSV file.
+
+    Parameters
+    ----------
+    data : bytes
+    source : str
+        What errors call the file.
+    separator : str, optional
+        By default whichever of comma, semicolon and tab is most frequent in the first line.
+
+    Examples
+    --------
+    >>> from cavity.tables.text import read_text
+    >>> read_text(b"a;b\n1;x\n2;y\n", "example").columns
+    ['a', 'b']
+    """
+    data = _checked_text(data, source)
+    first = data.split(b"\n", 1)[0].decode()
+    separator = separator or max(",;\t", key=first.count)
+    names = _header(data, source, separator)
+    _refuse_ragged(data, source, separator, len(names))
+    try:
+        # A type is chosen below, from every value of a column, however late an exception comes.
+        frame = pl.read_csv(
+            io.BytesIO(data), separator=separator, infer_schema=False, new_columns=names
+        )
+    except pl.exceptions.PolarsError as error:
+        raise TableError(source, f"cannot be read as a table: {_first_line(error)}") from error
+    comma = separator == ";" and bool(_DECIMAL_COMMA.search(data[:100_000]))
+    return frame.with_columns(_typed(column, comma) for column in frame)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _checked_text(data: bytes, source: str) -> bytes:
+    """Return the bytes if they are UTF-8 text, without a byte-order mark."""
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            raise TableError(source, f"is {name}, not plain text: save it as CSV in UTF-8.")
+    if b"\0" in data:
+        raise TableError(source, "is binary, not a text table.")
+    data = data.removeprefix(_UTF8_MARK)
+    if not data.strip():
+        raise TableError(source, "is empty.")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TableError(
+            source,
+            f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8.",
+        ) from error
+    # Blank lines at the end are no rows.
+    return data.rstrip(b"\r\n") + b"\n"
+
+
+def _rows(data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row's last line number and fields, by the book."""
+    reader = csv.reader(
+        io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator
+    )
+    for fields in reader:
+        yield reader.line_num, fields
+
+
+def _header(data: bytes, source: str, separator: str) -> list[str]:
+    try:
+        _, fields = next(_rows(data, separator))
+    except csv.Error as error:
+        raise TableError(source, f"line 1 cannot be read: {error}.") from error
+    names = [field.strip() or f"column_{i + 1}" for i, field in enumerate(fields)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TableError(source, "two columns have this name: rename one.", column=twice[0])
+    if all(map(_is_number, names)):
+        raise TableError(source, "line 1 holds numbers: a line of column names must come first.")
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_ragged(data: bytes, source: str, separator: str, width: int) -> None:
+    """Refuse a row with too few fields (a reader would call them missing) or too many."""
+    find = _ragged_quoted if b'"' in data else _ragged_plain
+    try:
+        found = find(data, separator, width)
+    except csv.Error as error:
+        raise TableError(source, f"a quoted field cannot be read: {error}.") from error
+    if found:
+        line, count = found
+        raise TableError(
+            source, f"line {line} has {count} fields where the header has {width}: mend that line."
+        )
+
+
+def _ragged_quoted(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
+    rows = _rows(data, separator)
+    return next(((line, len(f)) for line, f in rows if f and len(f) != width), None)
+
+
+def _ragged_plain(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
+    """Count separators between line ends: fifty times faster than splitting millions of rows."""
+    letters = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    before = np.searchsorted(np.flatnonzero(letters == ord(separator)), ends)
+    fields = np.diff(before, prepend=0) + 1
+    length = np.diff(ends, prepend=-1)
+    blank = (length == 1) | ((length == 2) & (letters[ends - 1] == ord("\r")))
+    wrong = np.flatnonzero((fields != width) & ~blank)
+    return (int(wrong[0]) + 1, int(fields[wrong[0]])) if len(wrong) else None
+
+
+def _typed(column: pl.Series, decimal_comma: bool) -> pl.Series:
+    """Return whole numbers, numbers or booleans if every known value is one, else text."""
+    text = column.str.strip_chars()
+    text = text.set(text.is_in(list(MISSING)), None)
+    if text.null_count() == len(text):
+        return text
+    if decimal_comma:
+        text = text.str.replace(_COMMA_NUMBER, "$1.$2")
+    for attempt in (_whole, _number, _boolean):
+        found = attempt(text)
+        if found.null_count() == text.null_count():
+            return found
+    return text
+
+
+def _whole(text: pl.Series) -> pl.Series:
+    return text.cast(pl.Int64, strict=False)
+
+
+def _number(text: pl.Series) -> pl.Series:
+    return text.cast(pl.Float64, strict=False)
+
+
+def _boolean(text: pl.Series) -> pl.Series:
+    words = text.str.to_lowercase()
+    return (words == "true").set(~words.is_in(["true", "false"]), None)
