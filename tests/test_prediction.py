@@ -10,7 +10,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
-from cavity.estimators import process as latent
+from cavity.estimators import fitted as latent
 from cavity.likelihoods import Probit
 
 N = 40

@@ -1,14 +1,40 @@
-"""What the rooms say to each other: marginals, sites, moments, and how one turns into another.
+"""What the rooms pass to each other: rows, marginals, sites, moments, and how they convert.
 
-A *site* exp(ν f − τ f²/2) is the Gaussian stand-in for one likelihood term. A *cavity* is a
-posterior marginal with one copy of its own site taken out. Everything here is elementwise.
+A *site* exp(ν f − τ f²/2) is the Gaussian factor that replaces one likelihood term. A *cavity* is
+a posterior marginal with one copy of its own site taken out. Everything here is elementwise.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cavity.arrays import Array
+from cavity.arrays import Array, namespace
 
-__all__ = ["Local", "Marginals", "Moments", "Sites", "cavity", "expand", "match"]
+__all__ = [
+    "Local",
+    "Marginals",
+    "Matched",
+    "Moments",
+    "Rows",
+    "Sites",
+    "Slope",
+    "cavity",
+    "change_of_sites",
+    "expand",
+    "log_integral",
+    "match",
+    "moved",
+]
+
+
+class Rows(NamedTuple):
+    """Some examples; one entry of each array for every row."""
+
+    y: Array
+    weight: Array
+    """How often a row counts."""
+    X: Any = None
+    """Inputs; a prior that holds its covariance as a matrix does not ask for them."""
+    place: slice = slice(None)
+    """Which rows of the whole table these are."""
 
 
 class Marginals(NamedTuple):
@@ -19,7 +45,7 @@ class Marginals(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """Natural parameters of one Gaussian site per example; copies of an example are added up."""
+    """Natural parameters of one Gaussian site per example, summed over its copies."""
 
     tau: Array
     nu: Array
@@ -36,36 +62,84 @@ class Moments(NamedTuple):
     d2: Array
 
 
-class Local(NamedTuple):
-    """All that a posterior tells about each example by itself.
+class Matched(NamedTuple):
+    """Moments and the sites that belong to them."""
 
-    ``rest`` is 1 − τ Σ, the share of the marginal's precision that is not the example's own site;
-    it comes along because it cannot be recovered from τ and Σ where the site dominates.
+    moments: Moments
+    sites: Sites
+
+
+class Local(NamedTuple):
+    """What a posterior says of each row by itself.
+
+    ``rest`` is 1 − τ Σ, the share of the marginal's precision that is not the row's own site. It
+    is passed on because it cannot be recovered from τ and Σ where the site dominates.
     """
 
     q: Marginals
     sites: Sites
     alpha: Array
     rest: Array
+    prior: Array
+    """Prior variances k(x, x)."""
+    beyond: Array | float = 0.0
+    """Variance on which no site acts."""
 
 
-def cavity(local: Local, copies: Array | float = 1.0) -> Marginals:
+class Slope(NamedTuple):
+    """How the log evidence changes with the prior covariance, row by row.
+
+    d log Z/dK = ½ αα' − ½ precision R + ½ (vα' + αv') + diag(diagonal) + matrix, with
+    R = (K + diag(1/τ))⁻¹ and v = (I + TK)⁻¹ source, the α of the same posterior under other
+    sources.
+    """
+
+    precision: float = 1.0
+    source: Array | None = None
+    diagonal: Array | None = None
+    matrix: Array | None = None
+    """For priors that hold K as a matrix only."""
+
+
+def cavity(local: Local, weight: Array | float = 1.0) -> Marginals:
     """Take one of each example's copies out of its marginal.
 
     1/v = 1/Σ − τ/w and m = v (μ/Σ − ν/w), in the form that does not cancel: v = Σ/(1 − τΣ/w),
-    m = μ − v α/w, for w copies.
+    m = μ − v α/w, for weight w.
     """
-    rest = (copies - 1.0 + local.rest) / copies
+    rest = (weight - 1.0 + local.rest) / weight
     v = local.q.variance / rest
-    return Marginals(local.q.mean - v * local.alpha / copies, v)
+    return Marginals(local.q.mean - v * local.alpha / weight, v)
 
 
-def match(c: Marginals, moments: Moments, copies: Array | float = 1.0) -> Sites:
+def match(c: Marginals, moments: Moments, weight: Array | float = 1.0) -> Sites:
     """Sites that give each cavity the mean and variance of its tilted distribution."""
-    scale = copies / (1.0 + moments.d2 * c.variance)
+    scale = weight / (1.0 + moments.d2 * c.variance)
     return Sites(-moments.d2 * scale, (moments.d1 - c.mean * moments.d2) * scale)
 
 
-def expand(f: Array, d1: Array, d2: Array, copies: Array | float = 1.0) -> Sites:
+def expand(f: Array, d1: Array, d2: Array, weight: Array | float = 1.0) -> Sites:
     """Sites with the slope and curvature (d1, d2) of a log likelihood at f."""
-    return Sites(-d2 * copies, (d1 - d2 * f) * copies)
+    return Sites(-d2 * weight, (d1 - d2 * f) * weight)
+
+
+def log_integral(c: Marginals, site: Sites) -> Array:
+    """Return log ∫ N(f; m, v) exp(ν f − τ f²/2) df, without dividing by v."""
+    (tau, nu), (m, v) = site, c
+    grown = 1.0 + tau * v
+    quadratic = (nu**2 * v + 2.0 * nu * m - tau * m**2) / grown
+    return 0.5 * (quadratic - namespace(v).log(grown))
+
+
+def moved(sites: Sites, new: Sites, step: float) -> Sites:
+    """Return the sites some of the way to new ones."""
+    if step == 1.0:
+        return new
+    return Sites(*(a + step * (b - a) for a, b in zip(sites, new, strict=True)))
+
+
+def change_of_sites(new: Sites, old: Sites, variance: Array) -> float:
+    """Return the largest change, in units of the marginals' own precision."""
+    xp = namespace(variance)
+    tau, nu = xp.abs(new.tau - old.tau), xp.abs(new.nu - old.nu)
+    return float(xp.max(xp.maximum(tau * variance, nu * xp.sqrt(variance))))

@@ -14,24 +14,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array
-from cavity.estimators.coding import BinaryTask, choose_split
 from cavity.estimators.process import LatentProcess, warn_about
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.search import fit_latents
+from cavity.estimators.coding import BinaryTask, coding
+from cavity.estimators.fitted import FittedModel, infer, warn_about
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, progress_of, with_callbacks
 from cavity.estimators.validation import (
-    Rows,
+    RowMap,
     check_classes,
     check_offers,
     check_prior_variance,
     check_rows,
     is_precomputed,
     kernel_rule,
-    left_out_rows,
     may_merge,
     training_inputs,
+    unweighted_rows,
     validate_inputs,
 )
-from cavity.inference import is_plain_ep, second_order_correction
+from cavity.evidence import Evidence, tune
+from cavity.inference import second_order_correction
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
 
@@ -56,7 +59,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     n_restarts_optimizer : int
         Further starts, drawn log-uniformly inside the kernel's bounds.
     max_iter_predict : int
-        The most iterations of the inference.
+        Maximum number of iterations of the inference.
     warm_start : bool
         Whether a further call of `fit` starts tuning from the hyperparameters of the last one.
     copy_X_train : bool
@@ -66,8 +69,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     multi_class : {"one_vs_rest", "one_vs_one"}
         How more than two classes are split into binary problems.
     n_jobs : int or None
-        How many starts, of all binary problems together, are tuned at a time. Changes nothing
-        but the time; beyond 500 examples perhaps rounding, where BLAS has fewer threads then.
+        How many starts, of all binary problems together, are tuned at a time. Beyond 500 rows
+        the results may differ by rounding, because each worker has fewer threads of BLAS.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
         How the posterior is approximated. An object of `cavity.inference` sets options, such as
         ``EP(power=0.5)`` or ``Sequential(sweeps=3)``; its own ``tol`` and ``max_iter`` then hold.
@@ -170,7 +173,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self : GaussianProcessClassifier
         """
         self._fit(X, y, sample_weight)
-        warn_about(self._latents)
+        warn_about(self._model)
         return self
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -178,62 +181,70 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self._validate_params()
         X, y = validate_inputs(self, X, y)
         check_classification_targets(y)
-        rows = check_rows(
-            sample_weight,
-            X,
-            np.unique(y, return_inverse=True)[1],
-            self._rule(),
-            merge=may_merge(self),
-        )
+        labels = np.unique(y, return_inverse=True)[1]
+        rows = check_rows(sample_weight, X, labels, self._rule(), merge=may_merge(self))
         classes, codes = np.unique(y[rows.index], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 "GaussianProcessClassifier requires 2 or more distinct classes; got 1 class "
                 f"(only class {classes[0]} is present)"
             )
-        split = choose_split(len(classes), self.multi_class)
-        latents = self._fit_latents(X, rows, split.tasks(codes, len(classes)))
-        self.classes_, self.n_classes_ = classes, len(classes)
-        self._split, self._latents, self._rows = split, latents, rows
-        self._left_out = left_out_rows(self, X, rows)
-        self.log_marginal_likelihood_value_ = float(
-            np.mean([latent.log_marginal_likelihood() for latent in latents])
+        split = coding(len(classes), self.multi_class)
+        tasks = split.tasks(codes)
+        evidences = self._evidences(X, rows, tasks)
+        optima = tune(
+            evidences,
+            optimizer=self.optimizer,
+            n_restarts=self.n_restarts_optimizer,
+            rngs=self._generators(len(tasks)),
+            n_jobs=self.n_jobs,
+            progress=progress_of(self),
         )
-        self.converged_ = all(latent.converged for latent in latents)
-        self.n_iter_ = max(latent.n_iter for latent in latents)
+        own = [rows.index[t.rows] if is_precomputed(self.kernel) else None for t in tasks]
+        self.classes_, self.n_classes_ = classes, len(classes)
+        processes = infer(evidences, optima, own, self.n_jobs)
+        self._finish(FittedModel(processes, rows, unweighted_rows(self, X, rows), split))
         end_fit(self, X, y, sample_weight)
 
-    def _fit_latents(self, X: Any, rows: Rows, tasks: list[BinaryTask]) -> list[LatentProcess]:
+    def _finish(self, model: FittedModel) -> None:
+        self._model = model
+        values = [process.log_marginal_likelihood() for process in model.processes]
+        self.log_marginal_likelihood_value_ = float(np.mean(values))
+        self.converged_, self.n_iter_ = model.converged, model.n_iter
+
+    def _evidences(self, X: Any, rows: RowMap, tasks: list[BinaryTask]) -> list[Evidence]:
+        """Return the evidence of each binary problem."""
         model = likelihood(self.likelihood)
         options = {} if self.tol is None else {"tol": self.tol}
         method = methods.method(self.inference, max_iter=self.max_iter_predict, **options)
         check_classes(model)
         check_offers(model, method)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
-        latents = [
-            LatentProcess(
+        return [
+            Evidence.of(
                 rule,
                 training_inputs(self, X, rows.index[task.rows]),
                 [task.labels],
                 model,
                 method,
-                rows.copies[task.rows],
-                rows.index[task.rows] if is_precomputed(self.kernel) else None,
+                rows.weight[task.rows],
             )
             for rule, task in zip(self._rules(len(tasks)), tasks, strict=True)
         ]
-        return fit_latents(self, latents, [check_random_state(int(seed)) for seed in seeds])
+
+    def _generators(self, count: int) -> list[np.random.RandomState]:
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
+        return [check_random_state(int(seed)) for seed in seeds]
 
     def _rule(self) -> Rule:
         return kernel_rule(self.kernel, ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed"))
 
     def _rules(self, count: int) -> list[Rule]:
         """Return a kernel for each binary problem, as it was tuned before if that is wanted."""
-        before = getattr(self, "_latents", []) if self.warm_start else []
         rule = self._rule()
-        if [len(latent.rule.theta) for latent in before] != [len(rule.theta)] * count:
+        before = self._model.processes if self.warm_start and hasattr(self, "_model") else []
+        if [len(process.rule.theta) for process in before] != [len(rule.theta)] * count:
             return [rule] * count
-        return [rule.with_theta(latent.rule.theta) for latent in before]
+        return [rule.with_theta(process.rule.theta) for process in before]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row.
@@ -246,7 +257,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         X = validate_inputs(self, X, reset=False)
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean decides, and costs no variance.
-            return self.classes_[(self._latents[0].mean(X)[0] > 0).astype(int)]
+            return self.classes_[(self._model.processes[0].mean(X)[0] > 0).astype(int)]
         return self.classes_[np.argmax(self._scores(X), axis=1)]
 
     def predict_log_proba(self, X: Any, prior_variance: Any = None) -> Array:
@@ -285,66 +296,56 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         return np.exp(self.predict_log_proba(X, prior_variance))
 
     def _check_has_proba(self) -> None:
-        if not self._split.has_proba:
+        if not self._model.has_proba:
             raise ValueError(
                 "one_vs_one multi-class mode does not support predicting probability estimates. "
                 "Use one_vs_rest mode instead."
             )
 
     def _scores(self, X: Any, prior_variance: Any = None) -> Array:
-        given = check_prior_variance(self.kernel, self._latents[0].X_train_, prior_variance, len(X))
-        scores = np.empty((len(X), self.n_classes_))
-        for block in max(self._latents, key=lambda latent: len(latent.X_train_)).blocks(X):
-            part = None if given is None else given[block]
-            answers = [latent.log_proba(X[block], part) for latent in self._latents]
-            scores[block] = self._split.scores(answers, self.n_classes_)
-        return scores
+        return self._model.scores(X, self._given(prior_variance, len(X)))
+
+    def _given(self, prior_variance: Any, rows: int) -> Array | None:
+        training = self._model.processes[0].X_train_
+        return check_prior_variance(self.kernel, training, prior_variance, rows)
 
     @property
     def loo_proba_(self) -> Array:
         """Leave-one-out class probabilities of the training rows, without refitting.
 
-        Of an example with weight above one, one copy is left out; an example without weight was
-        never in, and gets its ordinary prediction.
+        Of a row with weight above one, one copy is left out; a row of weight zero gets its
+        ordinary prediction.
         """
         check_is_fitted(self)
         self._check_has_proba()
-        answers = [latent.loo_log_proba() for latent in self._latents]
-        trained = np.exp(self._split.scores(answers, self.n_classes_))
-        position = self._rows.position
-        proba = trained[position]
-        if np.any(position < 0):
-            proba[position < 0] = np.exp(self._scores(*self._left_out))
-        return proba
+        return np.exp(self._model.loo_scores())
 
     @property
     def evidence_correction_(self) -> float:
-        """Second-order correction of EP's log evidence: its error bar, and its sign.
+        """Second-order correction of EP's log evidence: the size and sign of its error.
 
         The mean over the binary problems, as the evidence itself.
         """
         check_is_fitted(self)
-        if not all(is_plain_ep(latent.fits[0].method) for latent in self._latents):
+        fits = [process.fits[0] for process in self._model.processes]
+        if not all(fit.method.corrected for fit in fits):
             raise AttributeError(
                 "Only the evidence of inference='ep' (with power one) has this correction."
             )
-        return float(np.mean([second_order_correction(latent.fits[0]) for latent in self._latents]))
+        return float(np.mean([second_order_correction(fit) for fit in fits]))
 
     @property
     def base_estimator_(self) -> Any:
         """The latent process, or an object with a list ``estimators_`` of them."""
         check_is_fitted(self)
-        return (
-            self._latents[0]
-            if self.n_classes_ == 2
-            else SimpleNamespace(estimators_=list(self._latents))
-        )
+        processes = self._model.processes
+        return processes[0] if self.n_classes_ == 2 else SimpleNamespace(estimators_=processes)
 
     @property
     def kernel_(self) -> Any:
         """The kernel with its tuned hyperparameters; a CompoundKernel for several classes."""
         check_is_fitted(self)
-        kernels = [latent.kernel_ for latent in self._latents]
+        kernels = [process.kernel_ for process in self._model.processes]
         return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
 
     def log_marginal_likelihood(
@@ -371,8 +372,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
             return self.log_marginal_likelihood_value_
         parts, shared = self._theta_parts(np.asarray(theta, dtype=float))
         found = [
-            latent.log_marginal_likelihood(part, eval_gradient)
-            for latent, part in zip(self._latents, parts, strict=True)
+            process.log_marginal_likelihood(part, eval_gradient)
+            for process, part in zip(self._model.processes, parts, strict=True)
         ]
         if not eval_gradient:
             return float(np.mean(found))
@@ -382,7 +383,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
     def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
         """Split hyperparameters among the binary problems; tell whether they share them."""
-        count, size = len(self._latents), len(self._latents[0].rule.theta)
+        processes = self._model.processes
+        count, size = len(processes), len(processes[0].rule.theta)
         if theta.shape == (size,):
             return [theta] * count, True
         if theta.shape == (size * count,):
@@ -408,9 +410,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
                 f"binary classification, received {self.n_classes_} classes."
             )
         X = validate_inputs(self, X, reset=False)
-        latent = self._latents[0]
-        given = check_prior_variance(self.kernel, latent.X_train_, prior_variance, len(X))
-        mean, variance = latent.predict(X, given)[0]
+        given = self._given(prior_variance, len(X))
+        mean, variance = self._model.processes[0].predict(X, given)[0]
         return mean, variance
 
     def __sklearn_tags__(self) -> Any:

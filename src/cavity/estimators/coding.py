@@ -1,6 +1,7 @@
-"""How a problem of several classes is split into binary ones, and their answers put together."""
+"""How labels become binary problems, and how their answers become class probabilities."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from scipy.special import logsumexp
 
 from cavity.arrays import Array
 
-__all__ = ["BinaryTask", "Split", "choose_split"]
+__all__ = ["BinaryTask", "ClassTasks", "Coding", "TargetTasks", "Tasks", "class_codes", "coding"]
 
 
 class BinaryTask(NamedTuple):
@@ -19,79 +20,143 @@ class BinaryTask(NamedTuple):
     labels: Array
 
 
-class Split(ABC):
-    """A set of binary problems, each answered by log P(−1) and log P(+1) for every new row."""
+class Coding(ABC):
+    """A set of binary problems, each answered by log P(−1) and log P(+1) for every new row.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
 
     has_proba = True
 
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+
     @abstractmethod
-    def tasks(self, codes: Array, n_classes: int) -> list[BinaryTask]:
+    def tasks(self, codes: Array) -> list[BinaryTask]:
         """Split examples with class codes 0, 1, ... into binary problems."""
 
     @abstractmethod
-    def scores(self, answers: list[tuple[Array, Array]], n_classes: int) -> Array:
+    def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return one score per row and class, the largest for the predicted class.
 
-        They are log probabilities where the split has them.
+        They are log probabilities where the coding has them.
         """
 
 
-class TwoClasses(Split):
+class BinaryCoding(Coding):
     """Nothing to split: the second class is the positive one."""
 
-    def tasks(self, codes: Array, n_classes: int) -> list[BinaryTask]:
+    def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return the one problem."""
         return [BinaryTask(np.arange(len(codes)), _signs(codes == 1))]
 
-    def scores(self, answers: list[tuple[Array, Array]], n_classes: int) -> Array:
+    def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return both log probabilities as they are: each is accurate in its own tail."""
         return np.stack(answers[0], axis=1)
 
 
-class OneVsRest(Split):
+class OneVsRest(Coding):
     """Each class against all the others; probabilities are normalised."""
 
-    def tasks(self, codes: Array, n_classes: int) -> list[BinaryTask]:
+    def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return a problem for each class."""
         everything = np.arange(len(codes))
-        return [BinaryTask(everything, _signs(codes == k)) for k in range(n_classes)]
+        return [BinaryTask(everything, _signs(codes == k)) for k in range(self.n_classes)]
 
-    def scores(self, answers: list[tuple[Array, Array]], n_classes: int) -> Array:
+    def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return normalised log probabilities."""
         log_p = np.stack([positive for _, positive in answers], axis=1)
         return log_p - logsumexp(log_p, axis=1, keepdims=True)
 
 
-class OneVsOne(Split):
+class OneVsOne(Coding):
     """Each class against each other one; predictions by vote."""
 
     has_proba = False
 
-    def tasks(self, codes: Array, n_classes: int) -> list[BinaryTask]:
+    def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return a problem for each pair of classes."""
-        return [self._task(codes, a, b) for a, b in combinations(range(n_classes), 2)]
+        found = []
+        for a, b in combinations(range(self.n_classes), 2):
+            rows = np.flatnonzero((codes == a) | (codes == b))
+            found.append(BinaryTask(rows, _signs(codes[rows] == b)))
+        return found
 
-    def _task(self, codes: Array, a: int, b: int) -> BinaryTask:
-        rows = np.flatnonzero((codes == a) | (codes == b))
-        return BinaryTask(rows, _signs(codes[rows] == b))
-
-    def scores(self, answers: list[tuple[Array, Array]], n_classes: int) -> Array:
+    def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return votes; the summed probabilities, scaled below one vote, decide between equals."""
-        votes = np.zeros((len(answers[0][0]), n_classes))
-        for (a, b), (negative, positive) in zip(
-            combinations(range(n_classes), 2), answers, strict=True
-        ):
-            votes[:, a] += (negative > positive) + np.exp(negative) / (n_classes + 1)
-            votes[:, b] += (positive >= negative) + np.exp(positive) / (n_classes + 1)
+        n = self.n_classes
+        votes = np.zeros((len(answers[0][0]), n))
+        for (a, b), (negative, positive) in zip(combinations(range(n), 2), answers, strict=True):
+            votes[:, a] += (negative > positive) + np.exp(negative) / (n + 1)
+            votes[:, b] += (positive >= negative) + np.exp(positive) / (n + 1)
         return votes
 
 
-def choose_split(n_classes: int, multi_class: str) -> Split:
-    """Return the split that the estimator's parameter asks for."""
+def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
+    """Return the coding that the estimator's parameter asks for."""
     if n_classes == 2:
-        return TwoClasses()
-    return OneVsRest() if multi_class == "one_vs_rest" else OneVsOne()
+        return BinaryCoding(2)
+    return (OneVsRest if multi_class == "one_vs_rest" else OneVsOne)(n_classes)
 
 
 def _signs(positive: Array) -> Array:
     return np.where(positive, 1.0, -1.0)
+
+
+class Tasks(ABC):
+    """What each latent function is to learn of a stream's targets."""
+
+    @abstractmethod
+    def targets(self, y: Array) -> list[Array]:
+        """Return each latent function's targets."""
+
+    @abstractmethod
+    def losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
+        """Return each row's loss, given each latent function's log probability of its target."""
+
+
+class ClassTasks(Tasks):
+    """Each class against the others, or one of two against the other."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.coding = coding(n_classes)
+
+    def targets(self, y: Array) -> list[Array]:
+        """Return labels ±1."""
+        return [task.labels for task in self.coding.tasks(y)]
+
+    def losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
+        """Return minus the log of the normalised probability of each row's class."""
+        if len(log_probs) == 1:
+            return -log_probs[0]
+        found = np.stack(log_probs)
+        own = y == np.arange(len(found))[:, None]
+        # Another class's function gives the probability of *not* being that class.
+        p = np.where(own, np.exp(found), -np.expm1(np.minimum(found, 0.0)))
+        return np.log(np.sum(p, axis=0)) - found[y, np.arange(len(y))]
+
+
+class TargetTasks(Tasks):
+    """One function, and its targets as they are."""
+
+    def targets(self, y: Array) -> list[Array]:
+        """Return the targets."""
+        return [y]
+
+    def losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
+        """Return minus the log density."""
+        return -log_probs[0]
+
+
+def class_codes(y: Array, classes: Array) -> Array:
+    """Return the number of each label's class; refuse labels that were not declared."""
+    codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
+    new = np.unique(y[classes[codes] != y])
+    if len(new):
+        raise ValueError(
+            f"y has labels {new.tolist()} that are not among the classes {classes.tolist()} of "
+            "the first call to partial_fit: declare all classes there"
+        )
+    return codes

@@ -11,11 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
+from cavity.estimators.coding import ClassTasks, TargetTasks, class_codes
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import Memory, OnlineEstimator
 from cavity.estimators.streams import Rows, take_rows
-from cavity.estimators.targets import Classes, Targets, class_codes
 from cavity.estimators.validation import check_classes, validate_inputs
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
@@ -198,8 +198,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     def _model(self) -> Likelihood:
         return likelihood(self.likelihood)
 
-    def _tasks(self) -> Classes:
-        return Classes(len(self.classes_))
+    def _tasks(self) -> ClassTasks:
+        return ClassTasks(len(self.classes_))
 
     def _count(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -233,7 +233,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         check_is_fitted(self)
         X = validate_inputs(self, X, reset=False)
         answers = [stream.log_proba(X) for stream in self._streams]
-        return self._tasks().scores(answers)
+        return self._tasks().coding.scores(answers)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, columns in the order of ``classes_``.
@@ -357,8 +357,8 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
     def _model(self) -> Likelihood:
         return Gaussian(max(float(self.alpha), _SMALLEST_NOISE))
 
-    def _tasks(self) -> Targets:
-        return Targets()
+    def _tasks(self) -> TargetTasks:
+        return TargetTasks()
 
     def _count(self) -> int:
         return 1

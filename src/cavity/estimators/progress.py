@@ -1,36 +1,37 @@
-"""Who hears of a fit's progress: a reader of the standard output, and scikit-learn's callbacks."""
+"""Progress of a fit: printed on the standard output, and passed to scikit-learn's callbacks."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from cavity.evidence.tuning import Optimum
+from cavity.evidence import Optimum
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands where scikit-learn's class would."""
+        """Takes the place of scikit-learn's class."""
 
     def with_callbacks(method: Any) -> Any:
         """Return the method as it is."""
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Narrator", "begin_fit", "end_fit", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitProgress", "end_fit", "progress_of", "with_callbacks"]
 
 
-class Narrator:
-    """Tells of one climb: of each evaluation while it goes on, of the whole when it is over.
+class FitProgress:
+    """Reports one start of the tuning: each evaluation, and the whole when it has ended.
 
     Parameters
     ----------
     name : str
-        Which climb it is, in words.
+        Which start it is, in words.
     verbose : int
-        1 for a line about the climb, 2 for one about every evaluation as well.
-    estimator : estimator whose callbacks hear of it, if any
-    context : the climb's callback context, if any
+        1 for a line about the start, 2 for one about every evaluation as well.
+    estimator : estimator whose callbacks are called, if any
+    context : the start's callback context, if any
     """
 
     def __init__(self, name: str, verbose: int, estimator: Any = None, context: Any = None) -> None:
@@ -41,45 +42,71 @@ class Narrator:
         self._evaluation: Any = None
         self._count = 0
 
-    def begin_climb(self) -> None:
-        """Say that the climb begins."""
+    def begin_start(self) -> None:
+        """Report that the search begins."""
         _call(self._context, "call_on_fit_task_begin", self._estimator)
 
-    def begin(self) -> None:
-        """Say that an evaluation begins."""
+    def begin_evaluation(self) -> None:
+        """Report that an evaluation begins."""
         if self._context is not None:
             self._evaluation = self._context.subcontext(task_name="evaluation")
         _call(self._evaluation, "call_on_fit_task_begin", self._estimator)
 
-    def end(self, value: float) -> None:
-        """Say how the evaluation ended."""
+    def end_evaluation(self, value: float) -> None:
+        """Report how the evaluation ended."""
         self._count += 1
         _call(self._evaluation, "call_on_fit_task_end", self._estimator)
         if self.verbose > 1:
-            _say(f"{self.name}, evaluation {self._count}: {_outcome(value)}")
+            _print(f"{self.name}, evaluation {self._count}: {_outcome(value)}")
 
-    def end_climb(self) -> None:
-        """Say that the climb is over."""
+    def end_start(self) -> None:
+        """Report that the search has ended."""
         _call(self._context, "call_on_fit_task_end", self._estimator)
 
-    def sum_up(self, optimum: Optimum) -> None:
-        """Say how the climb went."""
+    def summarise(self, optimum: Optimum) -> None:
+        """Print how the search went."""
         if self.verbose > 0:
-            _say(
+            _print(
                 f"{self.name}: {optimum.n_evaluations} evaluations, {_outcome(optimum.value)}, "
                 f"{optimum.seconds:.1f} s"
             )
 
 
-def begin_fit(estimator: Any, climbs: int) -> list[Any]:
-    """Tell the estimator's callbacks that a fit begins; return a context for each climb in it."""
+class progress_of:  # noqa: N801  (called like a function)
+    """Makes a `FitProgress` for each start, given how many there are for each problem.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``verbose`` and its callbacks are used.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+
+    def __call__(self, counts: Sequence[int]) -> list[FitProgress]:
+        contexts = iter(_begin_fit(self._estimator, sum(counts)))
+        places = [(p, s) for p, count in enumerate(counts) for s in range(count)]
+        return [self._one(next(contexts), counts, *place) for place in places]
+
+    def _one(self, context: Any, counts: Sequence[int], problem: int, start: int) -> FitProgress:
+        name = f"start {start + 1} of {counts[problem]}"
+        if len(counts) > 1:
+            name = f"problem {problem + 1} of {len(counts)}, {name}"
+        # Workers need the estimator for its callbacks only.
+        estimator = None if context is None else self._estimator
+        return FitProgress(name, self._estimator.verbose, estimator, context)
+
+
+def _begin_fit(estimator: Any, starts: int) -> list[Any]:
+    """Tell the estimator's callbacks that a fit begins; return a context for each start in it."""
     if not hasattr(estimator, "_init_callback_context"):
-        return [None] * climbs
-    root = estimator._init_callback_context(max_subtasks=climbs, sequential_subtasks=False)
+        return [None] * starts
+    root = estimator._init_callback_context(max_subtasks=starts, sequential_subtasks=False)
     root.call_on_fit_task_begin(estimator=estimator)
     if not hasattr(estimator, "_skl_callbacks"):
-        return [None] * climbs
-    return [root.subcontext(task_name="start", task_id=i, max_subtasks=None) for i in range(climbs)]
+        return [None] * starts
+    return [root.subcontext(task_name="start", task_id=i, max_subtasks=None) for i in range(starts)]
 
 
 def end_fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -103,6 +130,6 @@ def _outcome(value: float) -> str:
     return f"log evidence {value:.4f}" if value > -float("inf") else "no usable evidence"
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

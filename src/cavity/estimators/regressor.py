@@ -12,21 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
-from cavity.estimators.process import LatentProcess, warn_about
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
-from cavity.estimators.search import fit_latents
+from cavity.estimators.fitted import FittedModel, FittedProcess, infer, warn_about
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, progress_of, with_callbacks
 from cavity.estimators.validation import (
     check_prior_variance,
     check_rows,
     is_precomputed,
     kernel_rule,
-    left_out_rows,
     training_inputs,
+    unweighted_rows,
     validate_inputs,
 )
+from cavity.evidence import Evidence, tune
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian
-from cavity.sites import Marginals
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -70,8 +69,8 @@ class GaussianProcessRegressor(
         With Gaussian noise "exact" and the first three are one and the same posterior; the mean
         field methods approximate its variances and evidence, for study.
     n_jobs : int or None
-        How many starts are tuned at a time. Changes nothing but the time; beyond 500 examples
-        perhaps rounding, where BLAS has fewer threads then.
+        How many starts are tuned at a time. Beyond 500 rows the results may differ by rounding,
+        because each worker has fewer threads of BLAS.
     verbose : int
         1 prints a line about each start of the tuning, 2 one about each evaluation as well.
 
@@ -161,7 +160,7 @@ class GaussianProcessRegressor(
         self : GaussianProcessRegressor
         """
         self._fit(X, y, sample_weight)
-        warn_about([self._latent])
+        warn_about(self._model)
         return self
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -175,22 +174,30 @@ class GaussianProcessRegressor(
         rows = check_rows(
             sample_weight, X, labels, self._rule(), merge=not is_precomputed(self.kernel)
         )
-        mean, scale = self._scaling(y[rows.index], rows.copies)
-        y_train = (y[rows.index] - mean) / scale
-        latent = LatentProcess(
+        origin, scale = self._scaling(y[rows.index], rows.weight)
+        y_train = (y[rows.index] - origin) / scale
+        evidence = Evidence.of(
             self._rule(),
             training_inputs(self, X, rows.index),
             list(y_train.reshape(len(y_train), -1).T),
             Gaussian(noise[rows.index]),
-            self._method(),
-            rows.copies,
-            rows.index if is_precomputed(self.kernel) else None,
+            methods.method(self.inference),
+            rows.weight,
         )
-        [latent] = fit_latents(self, [latent], [check_random_state(self.random_state)])
-        self.X_train_, self.y_train_ = latent.X_train_, y_train
-        self._latent, self._rows, self._mean, self._scale = latent, rows, mean, scale
-        self._left_out = left_out_rows(self, X, rows)
-        self.log_marginal_likelihood_value_ = latent.log_marginal_likelihood()
+        optima = tune(
+            [evidence],
+            optimizer=self.optimizer,
+            n_restarts=self.n_restarts_optimizer,
+            rngs=[check_random_state(self.random_state)],
+            n_jobs=self.n_jobs,
+            progress=progress_of(self),
+        )
+        own = rows.index if is_precomputed(self.kernel) else None
+        processes = infer([evidence], optima, [own], self.n_jobs)
+        unweighted = unweighted_rows(self, X, rows)
+        self._model = FittedModel(processes, rows, unweighted, None, origin, scale, noise)
+        self.X_train_, self.y_train_ = processes[0].X_train_, y_train
+        self.log_marginal_likelihood_value_ = processes[0].log_marginal_likelihood()
         end_fit(self, X, y, sample_weight)
 
     def _check_n_targets(self, y: Array) -> None:
@@ -204,9 +211,6 @@ class GaussianProcessRegressor(
     def _rule(self) -> Rule:
         return kernel_rule(self.kernel, ConstantKernel() * RBF())
 
-    def _method(self) -> methods.Method:
-        return methods.method(self.inference)
-
     def _noise(self, n: int) -> Array:
         noise = np.asarray(self.alpha, dtype=np.float64)
         if noise.size not in (1, n) or noise.ndim > 1:
@@ -218,12 +222,12 @@ class GaussianProcessRegressor(
             raise ValueError("alpha must be at least zero everywhere.")
         return np.maximum(np.broadcast_to(noise, (n,)), _SMALLEST_NOISE)
 
-    def _scaling(self, y: Array, copies: Array) -> tuple[Array, Array]:
+    def _scaling(self, y: Array, weight: Array) -> tuple[Array, Array]:
         """Return what to take off and what to divide by; a constant target is left at scale 1."""
         if not self.normalize_y:
             return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
-        mean = np.average(y, axis=0, weights=copies)
-        scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=copies))
+        mean = np.average(y, axis=0, weights=weight)
+        scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight))
         constant = scale < 10.0 * np.finfo(scale.dtype).eps * np.abs(mean)
         return mean, np.where(constant | (scale == 0.0), 1.0, scale)
 
@@ -256,19 +260,19 @@ class GaussianProcessRegressor(
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        fitted = hasattr(self, "_latent")
+        fitted = hasattr(self, "_model")
         X = validate_inputs(self, X, reset=False) if fitted else validate_inputs(self, X)
         if not fitted:
             return self._predict_prior(X, return_std, return_cov)
         if return_cov:
             self._refuse_precomputed_covariance()
-            return self._unscaled(self._latent.mean(X)), self._covariance(X)
+            return self._unscaled(self._process.mean(X)), self._covariance(X)
         if not return_std:
-            return self._unscaled(self._latent.mean(X))
+            return self._unscaled(self._process.mean(X))
         given = check_prior_variance(self.kernel, self.X_train_, prior_variance, len(X))
-        latents = self._latent.predict(X, given)
+        latents = self._process.predict(X, given)
         mean = self._unscaled([q.mean for q in latents])
-        return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._scale
+        return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._model.scale
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         rule, count = self._rule(), self.n_targets or 1
@@ -284,13 +288,13 @@ class GaussianProcessRegressor(
     def _refuse_precomputed_covariance(self) -> None:
         if is_precomputed(self.kernel):
             raise ValueError(
-                "kernel='precomputed' does not know the covariances among new examples: "
+                "With kernel='precomputed' the covariances among new examples are not available: "
                 "return_cov needs a kernel object."
             )
 
     def _covariance(self, X: Any) -> Array:
-        covariance = self._latent.covariance(X)
-        scaled = covariance[:, :, None] * np.atleast_1d(self._scale**2)
+        covariance = self._process.covariance(X)
+        scaled = covariance[:, :, None] * np.atleast_1d(self._model.scale**2)
         return scaled[:, :, 0] if scaled.shape[2] == 1 else scaled
 
     def _shaped(self, columns: list[Array]) -> Array:
@@ -298,7 +302,11 @@ class GaussianProcessRegressor(
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
     def _unscaled(self, columns: list[Array]) -> Array:
-        return self._shaped(columns) * self._scale + self._mean
+        return self._shaped(columns) * self._model.scale + self._model.origin
+
+    @property
+    def _process(self) -> FittedProcess:
+        return self._model.processes[0]
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw functions from the posterior (or the prior) at given inputs.
@@ -327,48 +335,36 @@ class GaussianProcessRegressor(
     @property
     def kernel_(self) -> Any:
         """The kernel with its tuned hyperparameters."""
-        check_is_fitted(self, "_latent")
-        return self._latent.kernel_
+        check_is_fitted(self, "_model")
+        return self._process.kernel_
 
     @property
     def alpha_(self) -> Array:
         """Dual coefficients of the training examples."""
-        check_is_fitted(self, "_latent")
-        columns = [fit.posterior.alpha for fit in self._latent.fits]
+        check_is_fitted(self, "_model")
+        columns = [fit.posterior.alpha for fit in self._process.fits]
         return np.stack(columns, axis=1).reshape(self.y_train_.shape)
 
     @property
     def L_(self) -> Array:
         """Lower Cholesky factor of the training covariance, noise included."""
-        check_is_fitted(self, "_latent")
-        _, prior, _, copies = self._latent.fits[0].problem
-        noise = self._noise(len(self._rows.position))[self._rows.index]
-        return cholesky(add_to_diagonal(copy(prior.K), noise / copies))
+        check_is_fitted(self, "_model")
+        rows = self._model.rows
+        noise = self._model.noise[rows.index] / rows.weight
+        return cholesky(add_to_diagonal(copy(self._process.evaluation.prior.K), noise))
 
     @property
     def loo_mean_(self) -> Array:
         """Leave-one-out prediction of each training target, without refitting."""
-        check_is_fitted(self, "_latent")
-        return self._unscaled([q.mean for q in self._loo()])
+        check_is_fitted(self, "_model")
+        return self._unscaled([q.mean for q in self._model.loo_marginals()])
 
     @property
     def loo_std_(self) -> Array:
         """Standard deviation of the leave-one-out predictions, noise included."""
-        check_is_fitted(self, "_latent")
-        noise = self._noise(len(self._rows.position))
-        return self._shaped([np.sqrt(q.variance + noise) for q in self._loo()]) * self._scale
-
-    def _loo(self) -> list[Marginals]:
-        """Return cavities in the order of the table; rows without weight are predicted."""
-        position = self._rows.position
-        out = position < 0
-        cavities = [
-            Marginals(*(part[position] for part in fit.cavities)) for fit in self._latent.fits
-        ]
-        if np.any(out):
-            for q, new in zip(cavities, self._latent.predict(*self._left_out), strict=True):
-                q.mean[out], q.variance[out] = new
-        return cavities
+        check_is_fitted(self, "_model")
+        found, noise = self._model.loo_marginals(), self._model.noise
+        return self._shaped([np.sqrt(q.variance + noise) for q in found]) * self._model.scale
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
@@ -384,8 +380,8 @@ class GaussianProcessRegressor(
         clone_kernel : bool
             Accepted for scikit-learn's sake: the fitted kernel is never changed.
         """
-        check_is_fitted(self, "_latent")
-        return self._latent.log_marginal_likelihood(theta, eval_gradient)
+        check_is_fitted(self, "_model")
+        return self._process.log_marginal_likelihood(theta, eval_gradient)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Validation at the door: what comes in is checked once, here, and trusted everywhere else."""
+"""Checks of what users pass in: made once, here, and relied on everywhere else."""
 
 from typing import Any, NamedTuple
 
@@ -8,22 +8,23 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from cavity.arrays import Array
+from cavity import inference as methods
 from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
 from cavity.likelihoods import Likelihood
 
 __all__ = [
-    "Rows",
+    "RowMap",
     "check_classes",
     "check_offers",
     "check_prior_variance",
     "check_rows",
     "is_precomputed",
     "kernel_rule",
-    "left_out_rows",
     "may_merge",
     "select_rows",
     "training_inputs",
+    "unweighted_rows",
     "validate_inputs",
 ]
 
@@ -35,8 +36,8 @@ def is_precomputed(kernel: Any) -> bool:
 
 def may_merge(estimator: BaseEstimator) -> bool:
     """Whether equal examples of a classifier may become one: not where their order matters."""
-    name = getattr(estimator.inference, "name", estimator.inference)
-    return name != "sequential" and not is_precomputed(estimator.kernel)
+    ordered = methods.method(estimator.inference).ordered
+    return not ordered and not is_precomputed(estimator.kernel)
 
 
 def validate_inputs(
@@ -76,13 +77,13 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
 
 def check_classes(likelihood: Likelihood) -> None:
     """Refuse a likelihood of real targets."""
-    if "sites" in likelihood.offers:
+    if likelihood.quadratic:
         raise ValueError(f"{likelihood!r} is for real targets: use GaussianProcessRegressor.")
 
 
 def check_offers(likelihood: Likelihood, method: Method) -> None:
     """Refuse a likelihood that cannot give what the inference needs."""
-    if method.needs not in likelihood.offers:
+    if not method.serves(likelihood):
         raise ValueError(
             f"inference={method.name!r} needs the likelihood's {method.needs}, which "
             f"{likelihood!r} does not have; use another inference (such as 'ep') or a smooth "
@@ -91,7 +92,7 @@ def check_offers(likelihood: Likelihood, method: Method) -> None:
 
 
 def check_prior_variance(kernel: Any, training: Array, given: Any, rows: int) -> Array | None:
-    """Return the prior variances of new inputs where the kernel cannot tell them itself.
+    """Return the prior variances of new inputs under a precomputed kernel, None otherwise.
 
     Parameters
     ----------
@@ -119,19 +120,19 @@ def check_prior_variance(kernel: Any, training: Array, given: Any, rows: int) ->
     return variance
 
 
-class Rows(NamedTuple):
+class RowMap(NamedTuple):
     """Which examples are trained on, how often each counts, and where each given one went."""
 
     index: Array
     """Rows of the table, in training order; an example may stand there several times."""
-    copies: Array
+    weight: Array
     """How often each of these counts."""
     position: Array
     """For each row of the table its first place in ``index``, or −1 if it has no weight."""
 
 
-def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: bool) -> Rows:
-    """Turn sample weights into rows and copies.
+def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: bool) -> RowMap:
+    """Turn sample weights into rows and how often each counts.
 
     Rows without weight are left out, and equal examples become one that counts several times: a
     table gives the same fit whether it repeats a row or weighs it. Under a kernel with noise of
@@ -164,29 +165,29 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
     return _separate(np.flatnonzero(weight), weight)
 
 
-def _separate(index: Array, weight: Array) -> Rows:
+def _separate(index: Array, weight: Array) -> RowMap:
     position = np.full(len(weight), -1)
     position[index] = np.arange(len(index))
-    return Rows(index, weight[index], position)
+    return RowMap(index, weight[index], position)
 
 
-def _repeated(weight: Array) -> Rows:
+def _repeated(weight: Array) -> RowMap:
     index = np.flatnonzero(weight)
     if not np.all(weight == np.round(weight)):
         return _separate(index, weight)
     counts = weight[index].astype(int)
     position = np.full(len(weight), -1)
     position[index] = np.cumsum(counts) - counts
-    return Rows(np.repeat(index, counts), np.ones(counts.sum()), position)
+    return RowMap(np.repeat(index, counts), np.ones(counts.sum()), position)
 
 
-def _merged(weight: Array, examples: Array) -> Rows:
+def _merged(weight: Array, examples: Array) -> RowMap:
     """Merge equal examples, in an order that depends on their values alone."""
     used = np.flatnonzero(weight)
     _, first, place = np.unique(examples[used], axis=0, return_index=True, return_inverse=True)
     position = np.full(len(weight), -1)
     position[used] = place.ravel()
-    return Rows(used[first], np.bincount(place.ravel(), weights=weight[used]), position)
+    return RowMap(used[first], np.bincount(place.ravel(), weights=weight[used]), position)
 
 
 def select_rows(X: Any, index: Array) -> Any:
@@ -194,7 +195,7 @@ def select_rows(X: Any, index: Array) -> Any:
     return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
 
 
-def left_out_rows(estimator: BaseEstimator, X: Any, rows: Rows) -> tuple[Any, Array | None]:
+def unweighted_rows(estimator: BaseEstimator, X: Any, rows: RowMap) -> tuple[Any, Array | None]:
     """Return the inputs without weight and, of a precomputed matrix, their prior variances."""
     index = np.flatnonzero(rows.position < 0)
     variance = np.diagonal(X)[index] if is_precomputed(estimator.kernel) else None

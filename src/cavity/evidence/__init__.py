@@ -1,6 +1,15 @@
 """The evidence of a kernel's hyperparameters, and its maximum."""
 
-from cavity.evidence.evidence import Evidence, KernelRule
-from cavity.evidence.tuning import Optimum, maximise
+from cavity.evidence.evidence import Evaluation, Evidence
+from cavity.evidence.tuning import Optimum, Progress, maximise, named_failure, threads_of, tune
 
-__all__ = ["Evidence", "KernelRule", "Optimum", "maximise"]
+__all__ = [
+    "Evaluation",
+    "Evidence",
+    "Optimum",
+    "Progress",
+    "maximise",
+    "named_failure",
+    "threads_of",
+    "tune",
+]

@@ -1,42 +1,26 @@
 """The evidence of a kernel's hyperparameters and its gradient."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError, namespace
-from cavity.evidence.tuning import Optimum, maximise
-from cavity.inference import Fit, Method, Problem, Start
+from cavity.arrays import Array
+from cavity.inference import Fit, Method, Problem, WarmStart
 from cavity.likelihoods import Likelihood
-from cavity.priors import DensePrior
+from cavity.priors import DensePrior, KernelRule
+from cavity.sites import Rows
 
-__all__ = ["Evidence", "KernelRule", "Optimum", "maximise"]
+__all__ = ["Evaluation", "Evidence"]
 
 _DIFFERENCE = 1e-4
 """Step of the central differences in log hyperparameters, for methods without a gradient."""
-
-
-class KernelRule(Protocol):
-    """What the evidence needs of a kernel."""
-
-    @property
-    def theta(self) -> Array:
-        """Logarithms of the free hyperparameters."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the free hyperparameters, in scikit-learn's way."""
-
-    def with_theta(self, theta: Array) -> "KernelRule":
-        """Return the same kernel at other hyperparameters."""
-
-    def matrix(self, X: Array, Z: Array | None = None) -> Array:
-        """Return the covariance matrix."""
-
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
-        """Return Σ_ij G_ij ∂K_ij/∂theta."""
+_USABLE = 1e-2
+"""Residual of an inference that stopped early, up to which its evidence still guides a search."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +30,12 @@ class Evidence:
     Parameters
     ----------
     rule : KernelRule
-    X : array of shape (n, d)
-    targets : sequence of arrays of shape (n,)
-        Several targets share the kernel; their evidences add up.
+    rows : sequence of Rows or RowBlocks
+        One for each target; several targets share the kernel, and their evidences add up.
     likelihood : Likelihood
     method : Method
-    copies : array of shape (n,)
-        How often each example counts.
+    couple : callable
+        Makes the prior of the rows from a kernel rule.
 
     Examples
     --------
@@ -63,72 +46,102 @@ class Evidence:
     >>> from cavity.kernels import rule
     >>> from cavity.likelihoods import Probit
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 1.0, -1.0])
-    >>> evidence = Evidence(rule(RBF(1.0)), X, [y], Probit(), EP(), np.ones(3))
-    >>> value, gradient = evidence.value_and_gradient(np.zeros(1))
-    >>> round(value, 6), gradient.shape
+    >>> evidence = Evidence.of(rule(RBF(1.0)), X, [y], Probit(), EP(), np.ones(3))
+    >>> here = evidence.at(np.zeros(1))
+    >>> round(here.value, 6), here.gradient.shape
     (-2.123576, (1,))
     """
 
     rule: KernelRule
-    X: Array
-    targets: Sequence[Array]
+    rows: Sequence[Any]
     likelihood: Likelihood
     method: Method
-    copies: Array
-    _last: dict[bytes, KernelRule] = field(
-        init=False, default_factory=dict, repr=False, compare=False
-    )
+    couple: Callable[[KernelRule], Any]
 
-    def at(self, theta: Array) -> KernelRule:
-        """Return the kernel at these hyperparameters; the last one is remembered."""
-        key = np.asarray(theta, dtype=float).tobytes()
-        if key not in self._last:
-            self._last.clear()
-            self._last[key] = self.rule.with_theta(theta)
-        return self._last[key]
+    @classmethod
+    def of(
+        cls,
+        rule: KernelRule,
+        X: Any,
+        targets: Sequence[Array],
+        likelihood: Likelihood,
+        method: Method,
+        weight: Array,
+    ) -> Evidence:
+        """Return the evidence of a table in memory, under a prior that holds K as a matrix.
 
-    def fits(self, theta: Array, starts: Sequence[Start] | None = None) -> list[Fit]:
+        Parameters
+        ----------
+        rule : KernelRule
+        X : array of shape (n, d), or a list of objects that the kernel takes
+        targets : sequence of arrays of shape (n,)
+        likelihood : Likelihood
+        method : Method
+        weight : array of shape (n,)
+            How often each row counts.
+        """
+        rows = [Rows(y, weight, X) for y in targets]
+        return cls(rule, rows, likelihood, method, _Dense(X))
+
+    def at(self, theta: Array, starts: Sequence[WarmStart] | None = None) -> Evaluation:
         """Infer every target at these hyperparameters."""
-        K = _finite(self.at(theta).matrix(self.X))
-        prior = DensePrior(K, starts[0].scratch if starts else None)
-        problems = [Problem(self.likelihood, prior, y, self.copies) for y in self.targets]
-        begin = starts if starts is not None else [None] * len(problems)
-        return [self.method.fit(p, s) for p, s in zip(problems, begin, strict=True)]
-
-    def value(self, theta: Array) -> float:
-        """Return the log evidence."""
-        return _total(self.fits(theta))
-
-    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Return the log evidence and its gradient in theta."""
-        fits = self.fits(theta)
-        return _total(fits), self.gradient(theta, fits)
-
-    def gradient(self, theta: Array, fits: Sequence[Fit]) -> Array:
-        """Return the gradient in theta, given the fits there."""
-        if not self.method.has_gradient:
-            return self._differences(theta)
-        rule = self.at(theta)
-        return np.sum([self._slope(rule, fit) for fit in fits], axis=0)
-
-    def _slope(self, rule: KernelRule, fit: Fit) -> Array:
-        prior, M = fit.problem.prior, fit.grad_K()
-        slope = rule.vjp(self.X, M, prior.K)
-        prior.scratch.give(M)
-        return slope
-
-    def _differences(self, theta: Array) -> Array:
-        steps = _DIFFERENCE * np.eye(len(theta))
-        change = [self.value(theta + step) - self.value(theta - step) for step in steps]
-        return np.array(change) / (2.0 * _DIFFERENCE)
+        prior = self.couple(self.rule.with_theta(theta))
+        fits = []
+        for i, rows in enumerate(self.rows):
+            problem = Problem(self.likelihood, prior, rows)
+            fits.append(self.method.fit(problem, starts[i] if starts else None))
+        return Evaluation(self, theta, prior, fits)
 
 
-def _finite(K: Array) -> Array:
-    xp = namespace(K)
-    if not xp.all(xp.isfinite(K)):
-        raise NotPositiveDefiniteError("some of its entries are not finite")
-    return K
+@dataclass(frozen=True)
+class _Dense:
+    """Makes priors that hold K as a matrix; an object, so that evidences can be pickled."""
+
+    X: Any
+
+    def __call__(self, rule: KernelRule) -> DensePrior:
+        return DensePrior.of(rule, self.X)
 
 
-def _total(fits: Sequence[Fit]) -> float:
-    return sum(fit.log_evidence for fit in fits)
+@dataclass(frozen=True)
+class Evaluation:
+    """The evidence at one place.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    theta : array of shape (p,)
+    prior : Prior
+    fits : sequence of Fit
+        One for each target.
+    """
+
+    evidence: Evidence
+    theta: Array
+    prior: Any
+    fits: Sequence[Fit]
+
+    @property
+    def value(self) -> float:
+        """The log evidence."""
+        return sum(fit.log_evidence for fit in self.fits)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Its gradient in theta."""
+        if self.evidence.method.has_gradient:
+            return np.sum([fit.gradient() for fit in self.fits], axis=0)
+        steps = _DIFFERENCE * np.eye(len(self.theta))
+        value = [[self.evidence.at(self.theta + s).value for s in (step, -step)] for step in steps]
+        return np.array([up - down for up, down in value]) / (2.0 * _DIFFERENCE)
+
+    @property
+    def usable(self) -> bool:
+        """Whether every inference came close to a solution."""
+        reports = [fit.report for fit in self.fits]
+        return all(report.converged or report.residual <= _USABLE for report in reports)
+
+    @property
+    def starts(self) -> list[WarmStart]:
+        """Where evaluations nearby may begin."""
+        return [fit.start for fit in self.fits]

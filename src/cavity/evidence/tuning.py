@@ -1,55 +1,57 @@
-"""The search for the hyperparameters of most evidence: climbs from several starts."""
+"""The search for the hyperparameters of most evidence, from several starts side by side."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import optimize
 
 from cavity.arrays import Array, NotPositiveDefiniteError
-from cavity.evidence.length_scales import Coordinates
-from cavity.inference import Fit, Start
+from cavity.arrays.threads import is_small, one_thread
+from cavity.evidence.evidence import Evidence
+from cavity.evidence.objective import Objective, l_bfgs_b
+from cavity.priors import KernelRule
+from cavity.sites import Rows
 
-if TYPE_CHECKING:
-    from cavity.evidence.evidence import Evidence
-
-__all__ = ["Optimizer", "Optimum", "Watcher", "best_of", "climb", "maximise", "starting_points"]
+__all__ = ["Optimizer", "Optimum", "Progress", "maximise", "named_failure", "threads_of", "tune"]
 
 _TUNING_TOL = {True: 1e-4, False: 1e-6}
 """Residual of an inference that is good enough for a search, by whether its evidence is stationary
 in what is iterated: then its error is the square of the residual."""
-_USABLE = 1e-2
-"""Residual of an inference that stopped early, up to which its evidence still guides a search."""
-_HOPELESS = 1e50
-"""Score of a failed evaluation where there is no other to compare with."""
-_MEMORY = 50
-"""Steps that L-BFGS-B remembers. More than usual: an evaluation costs far more than a step, and
-many relevances make long curved valleys."""
-_ROUNDS = 4
-"""The most times that L-BFGS-B is sent off, from where it has been led astray or stopped."""
+
 
 Optimizer = Callable[..., tuple[Array, float]]
 """scikit-learn's signature: optimizer(objective, initial_theta, bounds) → (theta, minimum)."""
+RandomGenerator = np.random.RandomState | np.random.Generator
 
 
-class Watcher(Protocol):
-    """Whoever wants to know how a climb gets on."""
+class Progress(Protocol):
+    """What is told of the search from one start."""
 
-    def begin(self) -> None:
-        """Hear that an evaluation of the evidence begins."""
+    def begin_start(self) -> None:
+        """Note that the search begins."""
 
-    def end(self, value: float) -> None:
-        """Hear the log evidence that it ended with: −∞ where it failed."""
+    def begin_evaluation(self) -> None:
+        """Note that an evaluation of the evidence begins."""
+
+    def end_evaluation(self, value: float) -> None:
+        """Note the log evidence that it ended with: −∞ where it failed."""
+
+    def end_start(self) -> None:
+        """Note that the search has ended."""
+
+    def summarise(self, optimum: Optimum) -> None:
+        """Report the whole search."""
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a climb ended.
+    """Where a search ended.
 
     Attributes
     ----------
@@ -63,6 +65,8 @@ class Optimum:
     seconds : float
     failure : NotPositiveDefiniteError or None
         Why no evaluation succeeded.
+    at_bounds : list of str
+        In words, which hyperparameters ended at a bound.
     """
 
     theta: Array
@@ -71,89 +75,94 @@ class Optimum:
     n_evaluations: int
     seconds: float
     failure: NotPositiveDefiniteError | None = None
+    at_bounds: list[str] = field(default_factory=list)
 
 
-class _Best(NamedTuple):
-    """The lowest point of a descent so far."""
+class named_failure:  # noqa: N801  (a context manager reads as a verb)
+    """Turn a failed factorisation into an error that names the kernel and the remedy."""
 
-    theta: Array
-    value: float
-    usable: bool
+    def __init__(self, rule: KernelRule) -> None:
+        self.rule = rule
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, NotPositiveDefiniteError):
+            raise NotPositiveDefiniteError(
+                f"The kernel {getattr(self.rule, 'kernel', self.rule)} does not give a positive "
+                f"definite covariance matrix for these inputs ({error}). Check the scale of the "
+                "inputs; for a nearly singular kernel add a WhiteKernel, use "
+                'likelihood="probit", or raise alpha.'
+            ) from error
 
 
-class _Descent:
-    """The negative log evidence along one optimiser's path, each fit starting from the last.
+def tune(
+    evidences: Sequence[Evidence],
+    *,
+    bounds: Sequence[Array] | None = None,
+    optimizer: str | Optimizer | None = "fmin_l_bfgs_b",
+    n_restarts: int = 0,
+    rngs: Sequence[RandomGenerator] | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[Sequence[int]], Sequence[Progress]] | None = None,
+) -> list[Optimum]:
+    """Find the hyperparameters of most evidence, for each of several evidences.
 
-    A failed evaluation is reported as a point far worse than any seen, so that a line search backs
-    off instead of ending. It fails if the kernel matrix is not positive definite, if the evidence
-    is not a number, or if the inference stops far from a solution where others have been solved.
+    All starts of all evidences share the workers. They are drawn before any of them is tried, so
+    that the number of workers changes nothing but the time.
+
+    Parameters
+    ----------
+    evidences : sequence of Evidence
+        Each is tuned from its own rule's hyperparameters.
+    bounds : sequence of arrays of shape (p, 2), optional
+        Log bounds, one array for each evidence; by default the rules' own.
+    optimizer : "fmin_l_bfgs_b", callable or None
+        None leaves the hyperparameters alone. The default is L-BFGS-B in `Coordinates`; a callable
+        with scikit-learn's signature gets an objective of theta.
+    n_restarts : int
+        Further starts, drawn uniformly inside the log bounds.
+    rngs : sequence of numpy random generators, one for each evidence; needed for restarts
+    n_jobs : int or None
+        How many starts are tried at a time.
+    progress : callable, optional
+        Given the number of starts for each evidence, returns one `Progress` for each start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity.evidence import Evidence, tune
+    >>> from cavity.inference import EP
+    >>> from cavity.kernels import rule
+    >>> from cavity.likelihoods import Probit
+    >>> X = np.linspace(0.0, 3.0, 8)[:, None]
+    >>> y = np.sign(X[:, 0] - 1.6)
+    >>> evidence = Evidence.of(rule(RBF(1.0)), X, [y], Probit(), EP(), np.ones(8))
+    >>> [optimum] = tune([evidence])
+    >>> optimum.value > evidence.at(evidence.rule.theta).value
+    True
     """
-
-    def __init__(self, evidence: Evidence, watcher: Watcher | None) -> None:
-        self.evidence = evidence
-        self.watcher = watcher
-        self.starts: Sequence[Start] | None = None
-        self.worst = -np.inf
-        self.best = _Best(None, np.inf, False)
-        self.n_evaluations = self.n_failures = 0
-        self.failure: NotPositiveDefiniteError | None = None
-        self._met_usable = False
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether any evaluation did."""
-        return self.worst > -np.inf
-
-    def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
-        if self.watcher:
-            self.watcher.begin()
-        self.n_evaluations += 1
-        found = self._evaluate(np.asarray(theta, dtype=float), eval_gradient)
-        if self.watcher:
-            self.watcher.end(-np.inf if found is None else -found[0])
-        self.n_failures += found is None
-        value, slope = found or self._far_worse(theta)
-        return (value, slope) if eval_gradient else value
-
-    def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array] | None:
-        try:
-            fits = self._fits(theta)
-            value = -sum(fit.log_evidence for fit in fits)
-            slope = -self.evidence.gradient(theta, fits) if eval_gradient else np.zeros(0)
-        except NotPositiveDefiniteError as error:
-            self.failure = error
-            return None
-        if not (np.isfinite(value) and np.isfinite(slope).all()):
-            self.failure = NotPositiveDefiniteError("its evidence is not a number")
-            return None
-        return (value, slope) if self._accepts(theta, value, fits) else None
-
-    def _fits(self, theta: Array) -> list[Fit]:
-        fits = self.evidence.fits(theta, self.starts)
-        if self.starts is None or _is_usable(fits):
-            return fits
-        # A start that is right for other hyperparameters can lead astray.
-        return self.evidence.fits(theta)
-
-    def _accepts(self, theta: Array, value: float, fits: Sequence[Fit]) -> bool:
-        """Whether the evidence of these fits may guide the search; if so, go on from them."""
-        usable = _is_usable(fits)
-        if self._met_usable and not usable:
-            return False
-        self._met_usable = usable
-        self.starts = [fit.start for fit in fits]
-        self.worst = max(self.worst, value)
-        if value < self.best.value:
-            self.best = _Best(theta.copy(), value, usable)
-        return True
-
-    def _far_worse(self, theta: Array) -> tuple[float, Array]:
-        value = 10.0 * (1.0 + abs(self.worst)) if self.succeeded else _HOPELESS
-        return value, np.zeros_like(theta)
-
-
-def _is_usable(fits: Sequence[Fit]) -> bool:
-    return all(fit.report.converged or fit.report.residual <= _USABLE for fit in fits)
+    spaces = bounds or [evidence.rule.bounds for evidence in evidences]
+    generators = rngs or [None] * len(evidences)
+    each = list(zip(evidences, spaces, generators, strict=True))
+    starts = [_starting_points(e.rule.theta, b, n_restarts, rng) for e, b, rng in each]
+    if optimizer is None:
+        starts = [[] for _ in evidences]
+    told = _told(progress, [len(own) for own in starts])
+    search = optimizer if callable(optimizer) else l_bfgs_b
+    threads = threads_of(evidences)
+    jobs = [(e, b, theta) for (e, b, _), own in zip(each, starts, strict=True) for theta in own]
+    run = Parallel(n_jobs=n_jobs if len(jobs) > 1 else 1, return_as="generator")
+    with threads():
+        calls = zip(jobs, told, strict=True)
+        found = run(delayed(_tune_from)(*job, search, p, threads) for job, p in calls)
+        optima = _reported(found, told)
+        return [
+            _best_of(e.rule, b, [next(optima) for _ in own])
+            for (e, b, _), own in zip(each, starts, strict=True)
+        ]
 
 
 def maximise(
@@ -163,38 +172,54 @@ def maximise(
     *,
     optimizer: Optimizer | None = None,
     n_restarts: int = 0,
-    rng: np.random.RandomState | np.random.Generator | None = None,
+    rng: RandomGenerator | None = None,
     n_jobs: int | None = None,
 ) -> Optimum:
-    """Climb the evidence from the given hyperparameters, and from random ones.
+    """Maximise one evidence from given hyperparameters, inside given log bounds.
 
-    Parameters
-    ----------
-    evidence : Evidence
-    theta : array of shape (p,)
-        First start.
-    bounds : array of shape (p, 2)
-        Log bounds; restarts are drawn uniformly inside them.
-    optimizer : callable, optional
-        With scikit-learn's signature, of the objective in theta. If not given, L-BFGS-B in
-        `Coordinates`, in which length scales that grow out of all bounds come to an end soon.
-    n_restarts : int
-    rng : numpy random generator, needed for restarts
-    n_jobs : int or None
-        How many climbs go on at a time.
+    Parameters are those of `tune`; without an ``optimizer`` it is L-BFGS-B.
     """
-    begin = starting_points(theta, bounds, n_restarts, rng)
-    run = Parallel(n_jobs=n_jobs)
-    return best_of(run(delayed(climb)(evidence, start, bounds, optimizer) for start in begin))
+    [found] = tune(
+        [replace(evidence, rule=evidence.rule.with_theta(theta))],
+        bounds=[bounds],
+        optimizer=optimizer or "fmin_l_bfgs_b",
+        n_restarts=n_restarts,
+        rngs=[rng],
+        n_jobs=n_jobs,
+    )
+    return found
 
 
-def starting_points(
+def threads_of(evidences: Sequence[Evidence]) -> Callable[[], AbstractContextManager[Any]]:
+    """Return a context with as many threads of BLAS as the evidences' matrices are worth."""
+    rows = [rows for evidence in evidences for rows in evidence.rows]
+    small = all(isinstance(r, Rows) and is_small(len(r.y)) for r in rows)
+    return one_thread if small else nullcontext
+
+
+def _told(
+    progress: Callable[[Sequence[int]], Sequence[Progress]] | None, counts: Sequence[int]
+) -> Sequence[Progress | None]:
+    return progress(counts) if progress else [None] * sum(counts)
+
+
+def _reported(found: Iterable[Optimum], told: Sequence[Progress | None]) -> Iterator[Optimum]:
+    """Yield the optima, each reported as soon as it is there."""
+    for optimum, progress in zip(found, told, strict=True):
+        if progress:
+            progress.summarise(optimum)
+        yield optimum
+
+
+def _starting_points(
     theta: Array,
     bounds: Array,
     n_restarts: int,
-    rng: np.random.RandomState | np.random.Generator | None,
+    rng: RandomGenerator | None,
 ) -> list[Array]:
-    """Return the first start, moved inside the bounds, and random ones."""
+    """Return the first start, moved inside the bounds, and random ones; none if none is free."""
+    if not len(theta):
+        return []
     first = np.clip(theta, bounds[:, 0], bounds[:, 1])
     if not n_restarts:
         return [first]
@@ -206,32 +231,52 @@ def starting_points(
     return [first, *(rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(n_restarts))]
 
 
-def climb(
+def _tune_from(
     evidence: Evidence,
-    theta: Array,
     bounds: Array,
-    optimizer: Optimizer | None = None,
-    watcher: Watcher | None = None,
+    theta: Array,
+    optimizer: Optimizer,
+    progress: Progress | None,
+    threads: Callable[[], Any],
 ) -> Optimum:
     """Run one optimiser from one start."""
-    begin = time.perf_counter()
-    descent = _Descent(_loosened(evidence), watcher)
-    best, value = (optimizer or _l_bfgs_b)(descent, theta, bounds=bounds)
-    cost = descent.n_evaluations, time.perf_counter() - begin
-    if descent.failure is not None and not descent.succeeded:
-        return Optimum(theta, -np.inf, False, *cost, descent.failure)
-    return Optimum(np.asarray(best, dtype=float), -float(value), descent.best.usable, *cost)
+    with threads():
+        if progress:
+            progress.begin_start()
+        begin = time.perf_counter()
+        objective = Objective(_loosened(evidence), progress)
+        best, value = optimizer(objective, theta, bounds=bounds)
+        cost = objective.n_evaluations, time.perf_counter() - begin
+        if progress:
+            progress.end_start()
+    if objective.failure is not None and not objective.succeeded:
+        return Optimum(theta, -np.inf, False, *cost, objective.failure)
+    return Optimum(np.asarray(best, dtype=float), -float(value), objective.best.usable, *cost)
 
 
-def best_of(optima: Sequence[Optimum]) -> Optimum:
-    """Return the climb that came highest, the first of equals; raise if all have failed.
+def _best_of(rule: KernelRule, bounds: Array, optima: Sequence[Optimum]) -> Optimum:
+    """Return the highest optimum, the first of equals; raise if all searches have failed.
 
     A high evidence that no solution stands behind counts only where there is no other.
     """
+    if not optima:
+        return Optimum(rule.theta, np.nan, True, 0, 0.0)
     best = max(optima, key=lambda optimum: (optimum.trusted, optimum.value))
     if best.failure is not None:
-        raise best.failure
-    return best
+        with named_failure(rule):
+            raise best.failure
+    return replace(best, at_bounds=_at_bounds(rule.names, bounds, best.theta))
+
+
+def _at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
+    """Say which hyperparameters ended at a bound."""
+    lower, upper = bounds.T
+    at_lower, at_upper = np.isclose(theta, lower, atol=1e-3), np.isclose(theta, upper, atol=1e-3)
+    return [
+        f"{name} = {np.exp(value):.3g} at its {'lower' if low else 'upper'} bound"
+        for name, value, low, high in zip(names, theta, at_lower, at_upper, strict=True)
+        if low or high
+    ]
 
 
 def _loosened(evidence: Evidence) -> Evidence:
@@ -239,45 +284,3 @@ def _loosened(evidence: Evidence) -> Evidence:
     method = evidence.method
     tol = max(method.tol, _TUNING_TOL[method.is_stationary])
     return replace(evidence, method=replace(method, tol=tol))
-
-
-def _l_bfgs_b(descent: _Descent, theta: Array, bounds: Array) -> tuple[Array, float]:
-    rule = descent.evidence.rule
-    # Those of the kernel as it was given: random starts say nothing about the right magnitude.
-    coordinates = Coordinates(rule.names, rule.theta)
-    limits = coordinates.limits(bounds)
-
-    def at(u: Array) -> tuple[float, Array]:
-        here = np.clip(coordinates.theta(u), bounds[:, 0], bounds[:, 1])
-        value, slope = descent(here)
-        return value, coordinates.slope(here, slope)
-
-    u = np.clip(coordinates.of(theta), *limits)
-    looked = False
-    for _ in range(_ROUNDS):
-        begin, failures = u, descent.n_failures
-        found = optimize.minimize(
-            at, u, method="L-BFGS-B", jac=True, bounds=limits.T, options={"maxcor": _MEMORY}
-        )
-        if found.success or descent.n_failures == failures:
-            begin, u = found.x, coordinates.awake(found.x, found.jac)
-        elif descent.succeeded:
-            # A line search that meets failures gives up after some of them.
-            u = coordinates.of(descent.best.theta)
-        u = np.clip(u, *limits)
-        if np.array_equal(u, begin) and not looked:
-            looked, u = True, np.clip(_second_look(at, coordinates, u), *limits)
-        if np.array_equal(u, begin):
-            break
-    # A line search that gives up before a failed point has that point as its result.
-    return (descent.best.theta, descent.best.value) if descent.succeeded else (theta, found.fun)
-
-
-def _second_look(
-    at: Callable[[Array], tuple[float, Array]], coordinates: Coordinates, u: Array
-) -> Array:
-    """Return where to climb from again: with the scales that should not have gone to the end."""
-    roused = coordinates.roused(u)
-    if np.array_equal(roused, u):
-        return u
-    return coordinates.climbing(u, roused, at(roused)[1])

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from cavity.inference.base import METHODS, Fit, Method, Problem, Report, Start
-from cavity.inference.correction import is_plain_ep, second_order_correction
+from cavity.inference.base import METHODS, Method
+from cavity.inference.correction import second_order_correction
 from cavity.inference.ensemble import Ensemble
 from cavity.inference.ep import EP
 from cavity.inference.exact import Exact
 from cavity.inference.laplace import Laplace
 from cavity.inference.naive import Naive
+from cavity.inference.problem import Fit, Problem, Report, WarmStart
 from cavity.inference.sequential import Sequential
 from cavity.inference.variational import Variational
 
@@ -24,9 +25,8 @@ __all__ = [
     "Problem",
     "Report",
     "Sequential",
-    "Start",
     "Variational",
-    "is_plain_ep",
+    "WarmStart",
     "method",
     "second_order_correction",
 ]

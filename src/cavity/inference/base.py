@@ -1,123 +1,37 @@
-"""What every inference method takes and gives: a problem in, a fit out."""
+"""An inference method as row equations, and the registry of methods."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from cavity.arrays import Array, clip, namespace
+from cavity.inference.problem import Fit, Problem, WarmStart
+from cavity.inference.self_consistent import fixed_variance, self_consistent
+from cavity.inference.sweeps import sweep
 from cavity.likelihoods import Likelihood
-from cavity.priors import DensePosterior, DensePrior, Factor, LowRankFactor, LowRankPrior, Scratch
-from cavity.sites import Marginals, Moments, Sites, cavity, expand, match
+from cavity.sites import Local, Marginals, Matched, Moments, Rows, Slope, expand, match
 
 __all__ = [
     "METHODS",
-    "Fit",
-    "Matched",
     "Method",
-    "Problem",
-    "Report",
-    "Start",
-    "log_joint_at_mode",
+    "expanded",
+    "log_joint",
     "register",
     "site_of",
-    "with_stand_in",
-    "with_whole_copies",
+    "through_cavity",
+    "whole_copies",
 ]
-
-
-class Problem(NamedTuple):
-    """Latent values with a prior, seen through a likelihood.
-
-    ``copies`` is how often each example counts: an example of weight w is w examples that happen
-    to be equal, each with a site of its own.
-    """
-
-    likelihood: Likelihood
-    prior: DensePrior
-    y: Array
-    copies: Array
-
-
-class Report(NamedTuple):
-    """How an inference ended."""
-
-    converged: bool
-    n_iter: int
-    residual: float
-    message: str
-
-
-class Matched(NamedTuple):
-    """Tilted moments and the sites that match them."""
-
-    moments: Moments
-    sites: Sites
-
-
-class Start(NamedTuple):
-    """Where to begin: the result of a fit nearby."""
-
-    alpha: Array
-    variance: Array
-    nearby: Factor | LowRankFactor | None = None
-    """A factor that helps to solve for the means."""
-    sites: Sites | None = None
-    """The sites: under another prior their posterior is a better guess than α itself."""
-    rehearsed: Array | None = None
-    """The variance that a stand-in for the prior had led to."""
-    scratch: Scratch | None = None
-    """Memory that has served there."""
-
-
-@dataclass(frozen=True)
-class Fit:
-    """An approximate posterior, its evidence, and how it was reached.
-
-    Attributes
-    ----------
-    problem : Problem
-        As it was given.
-    solved : Problem
-        As the method has put it to itself.
-    method : Method
-    posterior : DensePosterior
-    log_evidence : float
-    report : Report
-    start : Start
-        Where a fit of a similar problem should begin.
-    """
-
-    problem: Problem
-    solved: Problem
-    method: "Method"
-    posterior: DensePosterior
-    log_evidence: float
-    report: Report
-    start: Start
-
-    def grad_K(self) -> Array:
-        """Return M with d log evidence = Σ_ij M_ij dK_ij."""
-        return self.method.grad_K(self.solved, self.posterior)
-
-    @cached_property
-    def cavities(self) -> Marginals:
-        """Each example's latent value as predicted by all the others.
-
-        One copy is left out of an example that counts several times, and all of one that counts
-        less than once.
-        """
-        return cavity(self.posterior.local, clip(self.problem.copies, low=1.0))
-
-    def loo_log_prob(self, y: Array | None = None) -> Array:
-        """Leave-one-out log probability of each example's label (or of another one)."""
-        label = self.problem.y if y is None else y
-        return self.problem.likelihood.tilted(label, self.cavities).log_z
 
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """One way to find the sites.
+    """One line of the table of methods: which variance the likelihood sees, and what follows.
+
+    A method is four functions of a block of rows. `respond` gives each row's moments and site at
+    a posterior mean, `variance` the λ that it responds with, `terms` what the row adds to the log
+    evidence, and `slope` how the evidence changes with the prior. How the equations are solved is
+    the business of the drivers.
 
     Parameters
     ----------
@@ -133,35 +47,80 @@ class Method(ABC):
     name: ClassVar[str]
     needs: ClassVar[str]
     """What the method asks of a likelihood: "tilted", "derivatives" or "expected"."""
+    volume: ClassVar[bool] = True
+    """Whether −½ log det(I + K T) belongs to the evidence; without it, no variances either."""
+    concave: ClassVar[bool] = False
+    """Whether the means maximise Σ w log z − ½ α·μ at given λ."""
+    iterates_variance: ClassVar[bool] = False
+    """Whether λ depends on the posterior."""
+    memory: ClassVar[int] = 0
+    """Steps from which the iteration on λ extrapolates."""
     has_gradient: ClassVar[bool] = True
     is_stationary: ClassVar[bool] = True
     """Whether the evidence does not change, to first order, with what is iterated."""
+    may_factor: ClassVar[bool] = True
+    """Whether Newton's method may factor B where conjugate gradients are slow."""
+    ordered: ClassVar[bool] = False
+    """Whether the result depends on the order of the rows."""
 
-    def fit(self, problem: Problem, start: Start | None = None) -> Fit:
-        """Find the approximate posterior and its evidence."""
-        solved = self.prepare(problem)
-        posterior, report, next_start = self.solve(solved, start)
-        value = self.log_evidence(solved, posterior)
-        return Fit(problem, solved, self, posterior, float(value), report, next_start)
+    @classmethod
+    def serves(cls, likelihood: Likelihood) -> bool:
+        """Whether the likelihood offers what the method needs."""
+        return cls.needs in likelihood.offers
 
-    def prepare(self, problem: Problem) -> Problem:
-        """Put the problem into the form that the method solves."""
-        return problem
+    @property
+    def corrected(self) -> bool:
+        """Whether `second_order_correction` applies to the evidence."""
+        return False
+
+    def prepare(self, likelihood: Likelihood, rows: Rows) -> tuple[Likelihood, Rows]:
+        """Return the likelihood of these rows, and the rows, in the form that the method solves."""
+        return likelihood if rows.place == slice(None) else likelihood.subset(rows.place), rows
+
+    def view(self, posterior: Any, seen: Any, sites: Any) -> Local:
+        """Return what the posterior says of each row, without variances that are not needed."""
+        if self.volume or not posterior.prior.dense:
+            return posterior.local(seen, sites)  # type: ignore[no-any-return]
+        return posterior.means()  # type: ignore[no-any-return]
+
+    def respond(
+        self, likelihood: Likelihood, rows: Rows, mean: Array, alpha: Array, lam: Array
+    ) -> Matched:
+        """Return each row's moments and site, given its posterior mean, α and λ.
+
+        The default goes through a cavity of variance λ.
+        """
+        return through_cavity(likelihood, rows, mean, alpha, lam)
+
+    def variance(self, local: Local, weight: Array) -> Array:
+        """Return λ, the variance that the likelihood sees; by default the prior's."""
+        return local.prior
 
     @abstractmethod
-    def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
-        """Find the posterior."""
+    def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
+        """Return each row's part of the log evidence, log Z = Σ terms − ½ log det(I + K T)."""
 
-    @abstractmethod
-    def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
-        """Approximate log p(y)."""
-
-    def grad_K(self, problem: Problem, posterior: DensePosterior) -> Array:
-        """Return the slope of the log evidence in K.
+    def slope(self, likelihood: Likelihood, rows: Rows, local: Local, prior: Any) -> Slope:
+        """Return how the evidence changes with the prior.
 
         The default is right wherever the evidence is stationary in the sites.
         """
-        return posterior.grad_K()
+        return Slope()
+
+    def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
+        """Find the approximate posterior and its evidence."""
+        return self.driver(problem)(self, problem, start)
+
+    def driver(self, problem: Problem) -> Callable[["Method", Problem, WarmStart | None], Fit]:
+        """Return what solves the equations: sweeps, or Newton's method where K is a matrix."""
+        if not problem.prior.dense:
+            return sweep
+        return self_consistent if self.iterates_variance else fixed_variance
+
+    def moments(self, likelihood: Likelihood, rows: Rows, local: Local) -> Moments:
+        """Return the moments that belong to a posterior."""
+        lam = self.variance(local, rows.weight)
+        return self.respond(likelihood, rows, local.q.mean, local.alpha, lam).moments
 
 
 METHODS: dict[str, type[Method]] = {}
@@ -176,40 +135,46 @@ def register(cls: M) -> M:
     return cls
 
 
-def with_stand_in(problem: Problem, prior: LowRankPrior) -> Problem:
-    """Return the problem with a stand-in for its prior, to find means and variances with."""
-    return problem._replace(prior=prior)  # type: ignore[arg-type]
+def whole_copies(likelihood: Likelihood, rows: Rows) -> tuple[Likelihood, Rows]:
+    """Return the same rows with none counted less than once.
 
-
-def with_whole_copies(problem: Problem) -> Problem:
-    """Return the same problem with no example counted less than once.
-
-    A cavity leaves out one copy, which has to be there: an example of weight w < 1 is one copy of
-    the likelihood p(y|f)^w.
+    A cavity leaves out one copy, which has to be there: a row of weight w < 1 is one copy of the
+    likelihood p(y|f)^w.
     """
-    xp = namespace(problem.copies)
-    if xp.all(problem.copies >= 1.0):
-        return problem
-    likelihood, prior, y, copies = problem
-    weakened = likelihood.power(clip(copies, high=1.0))
-    return Problem(weakened, prior, y, clip(copies, low=1.0))
+    if namespace(rows.weight).all(rows.weight >= 1.0):
+        return likelihood, rows
+    weakened = likelihood.power(clip(rows.weight, high=1.0))
+    return weakened, rows._replace(weight=clip(rows.weight, low=1.0))
 
 
-def site_of(likelihood: Likelihood, y: Array, c: Marginals, copies: Array | float = 1.0) -> Matched:
+def through_cavity(
+    likelihood: Likelihood, rows: Rows, mean: Array, alpha: Array, lam: Array
+) -> Matched:
+    """Respond through a cavity of variance λ: m_i = μ_i − λ_i α_i/w_i (TAP)."""
+    c = Marginals(mean - lam * alpha / rows.weight, lam)
+    return site_of(likelihood, rows.y, c, rows.weight)
+
+
+def expanded(likelihood: Likelihood, rows: Rows, mean: Array) -> Matched:
+    """Respond by the slope and curvature of log p at the means."""
+    d1, d2, _ = likelihood.derivatives(rows.y, mean)
+    moments = Moments(likelihood.log_prob(rows.y, mean), d1, d2)
+    return Matched(moments, expand(mean, d1, d2, rows.weight))
+
+
+def log_joint(rows: Rows, local: Local, moments: Moments) -> Array:
+    """Return each row's part of w log p(y|f) − ½ fᵀK⁻¹f at the posterior's mean f = K α."""
+    return rows.weight * moments.log_z - 0.5 * local.alpha * local.q.mean
+
+
+def site_of(likelihood: Likelihood, y: Array, c: Marginals, weight: Array | float = 1.0) -> Matched:
     """Return each cavity's tilted moments and the site that matches them.
 
     A quadratic log likelihood is its own site, whatever the cavity; matching it would lose digits
     where it is much sharper than the cavity.
     """
     moments = likelihood.tilted(y, c)
-    if "sites" not in likelihood.offers:
-        return Matched(moments, match(c, moments, copies))
+    if not likelihood.quadratic:
+        return Matched(moments, match(c, moments, weight))
     d1, d2, _ = likelihood.derivatives(y, c.mean)
-    return Matched(moments, expand(c.mean, d1, d2, copies))
-
-
-def log_joint_at_mode(problem: Problem, posterior: DensePosterior) -> Array:
-    """Return Σ w log p(y|f) − ½ fᵀK⁻¹f at the posterior's mean f = K α."""
-    xp = namespace(posterior.alpha)
-    log_p = problem.likelihood.log_prob(problem.y, posterior.mean)
-    return xp.sum(problem.copies * log_p) - 0.5 * xp.sum(posterior.alpha * posterior.mean)
+    return Matched(moments, expand(c.mean, d1, d2, weight))

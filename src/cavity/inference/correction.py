@@ -1,16 +1,10 @@
 """The second-order correction of EP's evidence: the error bar that comes for free."""
 
 from cavity.arrays import Array, matmul, namespace
-from cavity.inference.base import Fit, Method
-from cavity.inference.ep import EP
+from cavity.inference.problem import Fit
 from cavity.sites import cavity
 
-__all__ = ["is_plain_ep", "second_order_correction"]
-
-
-def is_plain_ep(method: Method) -> bool:
-    """Whether the correction is one of this method's evidence."""
-    return isinstance(method, EP) and method.power == 1.0
+__all__ = ["second_order_correction"]
 
 
 def second_order_correction(fit: Fit) -> float:
@@ -25,22 +19,18 @@ def second_order_correction(fit: Fit) -> float:
     fit : Fit
         A fit by EP (with power one).
     """
-    likelihood, _, y, copies = fit.solved
-    local = fit.posterior.local
-    c3, c4 = likelihood.cumulants(y, cavity(local, copies))
-    ratio = _ratio(fit)
-    third, fourth = _pairs(ratio**3, c3, copies), _pairs(ratio**4, c4, copies)
+    likelihood, rows = fit.method.prepare(fit.problem.likelihood, fit.problem.rows)
+    local = fit.posterior.local()
+    c3, c4 = likelihood.cumulants(rows.y, cavity(local, rows.weight))
+    variance = local.q.variance
+    ratio = fit.posterior.covariance() / (variance[:, None] * variance[None, :])
+    third, fourth = _pairs(ratio**3, c3, rows.weight), _pairs(ratio**4, c4, rows.weight)
     return float(0.5 * (third / 6.0 + fourth / 24.0))
 
 
-def _ratio(fit: Fit) -> Array:
-    variance = fit.posterior.local.q.variance
-    return fit.posterior.covariance() / (variance[:, None] * variance[None, :])
-
-
-def _pairs(weight: Array, cumulant: Array, copies: Array) -> Array:
-    """Return Σ_{a≠b} c_a c_b weight_ab over all copies a, b of all examples."""
+def _pairs(ratio: Array, cumulant: Array, weight: Array) -> Array:
+    """Return Σ_{a≠b} c_a c_b ratio_ab over all copies a, b of all examples."""
     xp = namespace(cumulant)
-    total = copies * cumulant
-    itself = xp.sum(copies * cumulant**2 * xp.linalg.diagonal(weight))
-    return xp.sum(total * matmul(weight, total)) - itself
+    total = weight * cumulant
+    itself = xp.sum(weight * cumulant**2 * xp.linalg.diagonal(ratio))
+    return xp.sum(total * matmul(ratio, total)) - itself

@@ -1,11 +1,15 @@
 """Ensemble mean field: the best factorised posterior, hence a bound on the evidence."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from cavity.arrays import Array, add_outer, matmul, namespace, same_kind
-from cavity.inference.base import Method, Problem, Report, Start, register
-from cavity.inference.newton import Steps, cavity_moments, cavity_response, solve_means
-from cavity.priors import DensePosterior
+from cavity.arrays import Array, matmul, namespace, same_kind
+from cavity.inference.base import Method, register
+from cavity.inference.problem import Fit, Problem, WarmStart
+from cavity.inference.self_consistent import fixed_variance
+from cavity.likelihoods import Likelihood
+from cavity.priors import DensePrior
+from cavity.sites import Local, Moments, Rows, Slope
 
 __all__ = ["Ensemble"]
 
@@ -21,41 +25,32 @@ class Ensemble(Method):
 
     name: ClassVar[str] = "ensemble"
     needs: ClassVar[str] = "tilted"
+    volume: ClassVar[bool] = False
 
-    def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
+    def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Solve the mean field equations by Newton's method."""
-        xp = namespace(problem.y)
-        alpha = xp.zeros_like(problem.prior.diag) if start is None else start.alpha
-        variance = _factorised(problem).cavity_variance
-        respond = cavity_response(problem, variance)
-        steps = Steps(problem.prior)
-        found = solve_means(problem, respond, alpha, steps, tol=self.tol, max_iter=self.max_iter)
-        posterior = problem.prior.condition(found.state.sites, alpha=found.x)
-        report = Report(found.converged, found.n_iter, found.residual, str(found))
-        return posterior, report, Start(found.x, variance)
+        if not problem.prior.dense:
+            raise ValueError("Ensemble mean field needs the inverse of a covariance matrix.")
+        q = _factorised(problem.likelihood, problem.rows, problem.prior)
+        found = fixed_variance(self, problem, start, q.variance - q.noise)
+        xp, w = namespace(q.variance), problem.rows.weight
+        volume = q.half_log_det - 0.5 * xp.sum(w * xp.log(q.variance))
+        return replace(found, log_evidence=found.log_evidence - float(volume))
 
-    def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
-        """Return −F, a lower bound of the log evidence."""
-        copies = problem.copies
-        xp = namespace(posterior.alpha)
-        q = _factorised(problem)
-        moments = cavity_moments(problem, posterior, q.cavity_variance)
-        alpha = posterior.alpha
-        coupling = xp.sum(alpha * (posterior.mean - q.cavity_variance * alpha / copies))
-        return (
-            xp.sum(copies * (moments.log_z + 0.5 * xp.log(q.variance)))
-            - 0.5 * coupling
-            - q.half_log_det
-        )
+    def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
+        """Return −F, a lower bound of the log evidence, less its log determinants."""
+        coupling = local.alpha * (local.q.mean - lam * local.alpha / rows.weight)
+        return rows.weight * moments.log_z - 0.5 * coupling
 
-    def grad_K(self, problem: Problem, posterior: DensePosterior) -> Array:
-        """Return ½[ααᵀ − K⁻¹ + K⁻¹ diag(c) K⁻¹] with c_i = λ_i (1 + λ_i d2_i)."""
-        q = _factorised(problem)
-        d2 = cavity_moments(problem, posterior, q.cavity_variance).d2
-        c = q.variance * (1.0 + q.variance * d2) / problem.copies
+    def slope(self, likelihood: Likelihood, rows: Rows, local: Local, prior: Any) -> Slope:
+        """Return ½[K⁻¹ diag(c) K⁻¹ − K⁻¹] with c_i = λ_i (1 + λ_i d2_i); ½ααᵀ is added to it."""
+        q = _factorised(likelihood, rows, prior)
+        lam = q.variance - q.noise
+        d2 = self.respond(likelihood, rows, local.q.mean, local.alpha, lam).moments.d2
+        c = q.variance * (1.0 + q.variance * d2) / rows.weight
         M = matmul(q.inverse * (0.5 * c), q.inverse)
         M -= 0.5 * q.inverse
-        return add_outer(M, 0.5, posterior.alpha)
+        return Slope(matrix=M)
 
 
 class _Factorised(NamedTuple):
@@ -67,28 +62,26 @@ class _Factorised(NamedTuple):
     """Half the log determinant of K + s² I, every copy counted."""
     variance: Array
     """λ_i = 1/[(K + s² I)⁻¹]_ii of one copy."""
-    cavity_variance: Array
-    """λ_i less the noise: what the likelihood with its own noise is averaged over."""
+    noise: Array
+    """s²: λ_i less this is what the likelihood with its own noise is averaged over."""
 
 
-def _factorised(problem: Problem) -> _Factorised:
+def _factorised(likelihood: Likelihood, rows: Rows, prior: DensePrior) -> _Factorised:
     """Work out the variances, for w copies of each example with noise s² of their own.
 
     By Woodbury's identity [(K + s² I)⁻¹]_ii of one copy is (1 − 1/w)/s² + [(K + s²/w)⁻¹]_ii/w².
     """
-    likelihood, prior, _, copies = problem
-    xp = namespace(copies)
-    noise = copies * 0.0 + same_kind(likelihood.latent_noise, copies)
-    repeated = copies != 1.0
-    _refuse_indistinguishable(xp.any(repeated & (noise == 0.0)), xp.any(copies < 1.0))
-    inverse, half_log_det = prior.inverse_plus(noise / copies)
-    excess = xp.where(repeated, copies - 1.0, 0.0)
+    w = rows.weight
+    xp = namespace(w)
+    noise = w * 0.0 + same_kind(likelihood.noise_variance, w)
+    repeated = w != 1.0
+    _refuse_indistinguishable(xp.any(repeated & (noise == 0.0)), xp.any(w < 1.0))
+    inverse, half_log_det = prior.inverse_plus(noise / w)
+    excess = xp.where(repeated, w - 1.0, 0.0)
     safe_noise = xp.where(noise > 0.0, noise, 1.0)
-    precision = excess / (copies * safe_noise) + xp.linalg.diagonal(inverse) / copies**2
-    log_det_copies = xp.sum(excess * xp.log(safe_noise) + xp.log(copies))
-    return _Factorised(
-        inverse, half_log_det + 0.5 * log_det_copies, 1.0 / precision, 1.0 / precision - noise
-    )
+    precision = excess / (w * safe_noise) + xp.linalg.diagonal(inverse) / w**2
+    log_det_copies = xp.sum(excess * xp.log(safe_noise) + xp.log(w))
+    return _Factorised(inverse, half_log_det + 0.5 * log_det_copies, 1.0 / precision, noise)
 
 
 def _refuse_indistinguishable(without_noise: bool, below_one: bool) -> None:

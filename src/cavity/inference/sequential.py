@@ -1,19 +1,30 @@
-"""Sequential: Bayesian online learning, each example met once (the founding paper's third way)."""
+"""One example after the other: Bayesian online learning, and EP's reference schedule."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from cavity.arrays import Array, NotPositiveDefiniteError, clip, namespace, solve_lower
-from cavity.inference.base import Fit, Method, Problem, Report, Start, register, site_of
-from cavity.inference.running import RunningPosterior
+from cavity.arrays import (
+    Array,
+    NotPositiveDefiniteError,
+    add_outer,
+    clip,
+    copy,
+    namespace,
+    put,
+    solve_lower,
+)
+from cavity.inference.base import Method, register, site_of
+from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
+from cavity.inference.self_consistent import dense_fit, equations_of
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior
-from cavity.sites import Marginals, Sites
+from cavity.sites import Local, Marginals, Moments, Rows, Sites, cavity, change_of_sites
 
-__all__ = ["Sequential"]
+__all__ = ["Sequential", "one_by_one"]
 
 _INDEFINITE = 100.0
+_SMALLEST_REST = 1e-12
 _BLOCK = 64
 """Examples whose covariances with all earlier ones are worked out together."""
 
@@ -21,7 +32,7 @@ _BLOCK = 64
 @register
 @dataclass(frozen=True)
 class Sequential(Method):
-    """One sweep over the data in the order given; no iteration.
+    """One sweep over the data in the order given; no iteration (the founding paper's third way).
 
     Parameters
     ----------
@@ -36,25 +47,23 @@ class Sequential(Method):
     name: ClassVar[str] = "sequential"
     needs: ClassVar[str] = "tilted"
     has_gradient: ClassVar[bool] = False
+    ordered: ClassVar[bool] = True
 
-    def fit(self, problem: Problem, start: Start | None = None) -> Fit:
+    def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Learn the examples one by one."""
+        if not problem.prior.dense:
+            raise ValueError("Sequential inference needs the covariance matrix of all examples.")
         sites, log_evidence = _first_sweep(problem)
         posterior = problem.prior.condition(sites)
         for _ in range(self.sweeps - 1):
             posterior = _present_again(problem, posterior)
         report = Report(True, self.sweeps, 0.0, f"{self.sweeps} sweep(s) in the order given")
-        next_start = Start(posterior.alpha, problem.prior.diag)
-        return Fit(problem, problem, self, posterior, log_evidence, report, next_start)
+        end = WarmStart(posterior.sites, problem.prior.diag)
+        return Fit(problem, self, posterior, log_evidence, report, end)
 
-    def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
-        """Find the posterior."""
-        found = self.fit(problem, start)
-        return found.posterior, found.report, found.start
-
-    def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
-        """Return Σ_t log Z_t of one sweep."""
-        return _first_sweep(problem)[1]
+    def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
+        """Return log Z_t, which only the sweep itself knows to be that of the t-th prediction."""
+        return moments.log_z
 
 
 def _first_sweep(problem: Problem) -> tuple[Sites, float]:
@@ -72,18 +81,18 @@ def _first_sweep(problem: Problem) -> tuple[Sites, float]:
         for t in range(begin, min(begin + _BLOCK, n)):
             u, q = growing.predict(t)
             own = problem.likelihood.subset(slice(t, t + 1))
-            site, log_z = _present(own, problem.y[t : t + 1], q, float(problem.copies[t]))
+            site, log_z = _present(own, problem.rows.y[t : t + 1], q, float(problem.rows.weight[t]))
             growing.append(t, u, q, site)
             total += log_z
     return growing.sites(), total
 
 
-def _present(likelihood: Likelihood, y: Array, q: Marginals, copies: float) -> tuple[Sites, float]:
+def _present(likelihood: Likelihood, y: Array, q: Marginals, weight: float) -> tuple[Sites, float]:
     """Present one example as often as it counts; return its sites' sum and log probability.
 
     An example of weight 2.5 is presented twice and then once through p(y|f)^½.
     """
-    part, whole = math.modf(copies)
+    part, whole = math.modf(weight)
     turns = [likelihood] * int(whole) + ([likelihood.power(part)] if part else [])
     tau, nu, log_z = 0.0 * q.mean, 0.0 * q.mean, 0.0
     for turn in turns:
@@ -98,7 +107,7 @@ class _GrowingFactor:
     """chol(B) of the examples met so far, filled in row by row."""
 
     def __init__(self, problem: Problem) -> None:
-        xp = namespace(problem.y)
+        xp = namespace(problem.rows.y)
         self.K = problem.prior.K
         self.prior_variance = problem.prior.diag
         self.L = xp.zeros_like(self.K)
@@ -147,6 +156,79 @@ def _present_again(problem: Problem, posterior: DensePosterior) -> DensePosterio
     running = RunningPosterior(problem, posterior)
     for t in range(problem.prior.size):
         own = problem.likelihood.subset(slice(t, t + 1))
-        site, _ = _present(own, problem.y[t : t + 1], running.marginal(t), float(problem.copies[t]))
+        site, _ = _present(
+            own, problem.rows.y[t : t + 1], running.marginal(t), float(problem.rows.weight[t])
+        )
         running.add(t, site)
     return problem.prior.condition(running.sites)
+
+
+class RunningPosterior:
+    """Mean and covariance of all training latent values, kept up to date site by site."""
+
+    def __init__(self, problem: Problem, posterior: DensePosterior | None = None) -> None:
+        self.problem = problem
+        if posterior is None:
+            self.mean = namespace(problem.rows.y).zeros_like(problem.prior.diag)
+            self.covariance = copy(problem.prior.K)
+            self.sites = problem.prior.condition().sites
+        else:
+            self.mean, self.covariance = posterior.mean, posterior.covariance()
+            self.sites = posterior.sites
+
+    def marginal(self, i: int) -> Marginals:
+        """Return the posterior marginal of one example, as arrays of length one."""
+        # Rounding may leave a variance that has shrunk by sixteen orders at zero or below.
+        xp = namespace(self.mean)
+        floor = float(xp.finfo(self.mean.dtype).eps) ** 2 * float(self.problem.prior.diag[i])
+        variance = clip(self.covariance[i : i + 1, i], low=floor)
+        return Marginals(self.mean[i : i + 1], variance)
+
+    def add(self, i: int, change: Sites) -> None:
+        """Multiply one site (τ, ν, arrays of length one) into the posterior."""
+        q = self.marginal(i)
+        column = copy(self.covariance[:, i])
+        grown = 1.0 + change.tau * q.variance
+        self.mean = self.mean + ((change.nu - change.tau * q.mean) / grown) * column
+        self.covariance = add_outer(self.covariance, -float(change.tau[0] / grown[0]), column)
+        index = namespace(self.mean).asarray([i])
+        self.sites = Sites(
+            put(self.sites.tau, index, self.sites.tau[i : i + 1] + change.tau),
+            put(self.sites.nu, index, self.sites.nu[i : i + 1] + change.nu),
+        )
+
+
+def one_by_one(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
+    """Replace one site after the other by the one that its cavity asks for, until none changes.
+
+    Rank-one updates of an n × n matrix: the reference for schedules that update sites in parallel.
+    """
+    equations = equations_of(method, problem)
+    running = RunningPosterior(problem)
+    residual, n_iter = float("inf"), 0
+    while residual > method.tol and n_iter < method.max_iter:
+        residual = max(
+            _revisit(running, equations.likelihood, equations.rows, i)
+            for i in range(problem.prior.size)
+        )
+        n_iter += 1
+    # Rank-one updates gather rounding; the posterior is made anew from the sites alone.
+    posterior = problem.prior.condition(running.sites)
+    local = posterior.local()
+    lam = method.variance(local, equations.rows.weight)
+    report = report_of(residual <= method.tol, n_iter, residual, "sequential sweeps")
+    end = WarmStart(running.sites, lam)
+    return dense_fit(equations, problem, posterior, local, lam, report, end)
+
+
+def _revisit(running: RunningPosterior, likelihood: Likelihood, rows: Rows, i: int) -> float:
+    """Replace one example's site; return its change in units of the marginal's own precision."""
+    one = slice(i, i + 1)
+    q, w = running.marginal(i), rows.weight[one]
+    old = Sites(running.sites.tau[one], running.sites.nu[one])
+    # Rounding may take a marginal below the variance that its own site allows.
+    rest = clip(1.0 - old.tau * q.variance, low=_SMALLEST_REST)
+    c = cavity(Local(q, old, old.nu - old.tau * q.mean, rest, q.variance), w)
+    new = site_of(likelihood.subset(one), rows.y[one], c, w).sites
+    running.add(i, Sites(new.tau - old.tau, new.nu - old.nu))
+    return change_of_sites(new, old, q.variance)

@@ -1,14 +1,12 @@
 """Variational Gaussian: the Gaussian closest to the posterior in KL(q‖p)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from cavity.arrays import Array, namespace
-from cavity.inference.base import Method, Problem, Report, Start, register
-from cavity.inference.newton import expected_response
-from cavity.inference.self_consistent import Equations, solve_consistent
-from cavity.priors import DensePosterior
-from cavity.sites import Local
+from cavity.arrays import Array
+from cavity.inference.base import Method, register
+from cavity.likelihoods import Likelihood
+from cavity.sites import Local, Marginals, Matched, Moments, Rows, expand
 
 __all__ = ["Variational"]
 
@@ -23,25 +21,22 @@ class Variational(Method):
 
     name: ClassVar[str] = "variational"
     needs: ClassVar[str] = "expected"
+    concave: ClassVar[bool] = True
+    iterates_variance: ClassVar[bool] = True
+    # Of 200 hard problems 7 do not converge without it, and the others take twice as long.
+    memory: ClassVar[int] = 5
 
-    def solve(self, problem: Problem, start: Start | None) -> tuple[DensePosterior, Report, Start]:
-        """Iterate the marginal variances, the means solved in between."""
-        return solve_consistent(
-            problem,
-            Equations(expected_response, _variance),
-            start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+    def respond(
+        self, likelihood: Likelihood, rows: Rows, mean: Array, alpha: Array, lam: Array
+    ) -> Matched:
+        """Respond through averages over the marginal N(μ_i, λ_i) itself."""
+        moments = likelihood.expected(rows.y, Marginals(mean, lam))
+        return Matched(moments, expand(mean, moments.d1, moments.d2, rows.weight))
 
-    def log_evidence(self, problem: Problem, posterior: DensePosterior) -> Any:
-        """Return the bound Σ E log p − ½[tr B⁻¹ + α·μ − n + 2 Σ log L_ii]."""
-        local = posterior.local
-        xp = namespace(local.alpha)
-        expected = problem.likelihood.expected(problem.y, local.q).log_z
-        kl = xp.sum(local.rest - 1.0) + xp.sum(local.alpha * local.q.mean)
-        return xp.sum(problem.copies * expected) - 0.5 * kl - posterior.half_log_det
+    def variance(self, local: Local, weight: Array) -> Array:
+        """Return the marginal variances."""
+        return local.q.variance + local.beyond
 
-
-def _variance(local: Local, copies: Array) -> Array:
-    return local.q.variance
+    def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
+        """Return the bound Σ w E log p − ½[tr B⁻¹ + α·μ − n + 2 Σ log L_ii], row by row."""
+        return rows.weight * moments.log_z - 0.5 * (local.rest - 1.0 + local.alpha * local.q.mean)

@@ -3,8 +3,7 @@
 from cavity.likelihoods.base import REGISTRY, Likelihood, Powered
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.likelihoods.logit import Logit
-from cavity.likelihoods.probit import Probit
-from cavity.likelihoods.step import Step
+from cavity.likelihoods.probit import Probit, Step
 
 __all__ = [
     "REGISTRY",

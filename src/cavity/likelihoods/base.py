@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from cavity.sites import Marginals, Moments
 
 __all__ = ["REGISTRY", "Likelihood", "Powered", "draw_labels", "require_positive", "take"]
 
-REGISTRY: dict[str, type[Likelihood]] = {}
+REGISTRY: dict[str, Callable[[], Likelihood]] = {}
 """Likelihoods by name; a subclass declared with ``name=...`` enters itself."""
 
 
@@ -33,11 +34,7 @@ class Likelihood(ABC):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What can be asked for: among "tilted", "derivatives", "expected" and "sites".
-
-        "sites" means that log p is quadratic in f, so that its sites do not depend on where they
-        are taken.
-        """
+        """What can be asked for: among "tilted", "derivatives" and "expected"."""
         return frozenset({"tilted", "derivatives", "expected"})
 
     @abstractmethod
@@ -98,18 +95,21 @@ class Likelihood(ABC):
         return self
 
     @property
+    def quadratic(self) -> bool:
+        """Whether log p is quadratic in f, so that p is its own site, wherever it is taken."""
+        return False
+
+    @property
     def symmetric(self) -> bool:
         """Whether p(−1|−f) = p(+1|f), so that the sign of f's mean decides between two classes."""
         return False
 
-    def blurred(self, variance: float) -> Likelihood | None:
+    def with_noise(self, variance: float) -> Likelihood | None:
         """Return E p(y|f + ε) with Gaussian ε of this variance, where that is known."""
         return None
 
-    @property
-    def latent_noise(self) -> Array | float:
-        """Variance of Gaussian noise on f that p(y|f) has folded in."""
-        return 0.0
+    noise_variance: Array | float = 0.0
+    """Variance of the Gaussian noise on f that p(y|f) includes."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,11 @@ class Powered(Likelihood):
     def offers(self) -> frozenset[str]:
         """What the likelihood itself offers."""
         return self.base.offers
+
+    @property
+    def quadratic(self) -> bool:
+        """As the likelihood itself."""
+        return self.base.quadratic
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return eta log p(y|f)."""

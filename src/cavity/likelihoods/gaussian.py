@@ -31,9 +31,9 @@ class Gaussian(Likelihood, name="gaussian"):
         require_positive("noise_variance", self.noise_variance)
 
     @property
-    def offers(self) -> frozenset[str]:
-        """What can be asked for; the sites of a Gaussian are known beforehand."""
-        return frozenset({"tilted", "derivatives", "expected", "sites"})
+    def quadratic(self) -> bool:
+        """A Gaussian is its own site."""
+        return True
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log N(y; f, σ²)."""
@@ -74,14 +74,9 @@ class Gaussian(Likelihood, name="gaussian"):
         """Return the likelihood of some of the examples."""
         return Gaussian(take(self.noise_variance, rows), take(self.log_scale, rows))
 
-    def blurred(self, variance: float) -> Likelihood:
+    def with_noise(self, variance: float) -> Likelihood:
         """Return the Gaussian with more noise."""
         return Gaussian(self.noise_variance + variance, self.log_scale)
-
-    @property
-    def latent_noise(self) -> Array | float:
-        """The noise variance."""
-        return self.noise_variance
 
     def _moments(self, y: Array, m: Array, v: Array | float) -> Moments:
         """Return log N(y; m, σ² + v) and its derivatives in m."""

@@ -150,7 +150,7 @@ class Logit(Likelihood, name="logit"):
 
     @property
     def symmetric(self) -> bool:
-        """Yes."""
+        """p(−1|−f) = p(+1|f)."""
         return True
 
     def log_prob(self, y: Array, f: Array) -> Array:

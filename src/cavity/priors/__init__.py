@@ -1,15 +1,21 @@
-"""What the covariance of the latent values is made of, and the posteriors that go with it."""
+"""Gaussian priors over the latent values, and the posteriors that go with them."""
 
+from cavity.priors.base import Coupling, KernelRule, Posterior, Prior, RowsPosterior
 from cavity.priors.dense import DensePosterior, DensePrior
-from cavity.priors.factor import Factor, Scratch
-from cavity.priors.inducing import LowRankFactor, LowRankPrior, stand_in
+from cavity.priors.inducing import InducingPosterior, InducingPrior, InducingRows, low_rank
+from cavity.priors.squares import OthersSquares
 
 __all__ = [
+    "Coupling",
     "DensePosterior",
     "DensePrior",
-    "Factor",
-    "LowRankFactor",
-    "LowRankPrior",
-    "Scratch",
-    "stand_in",
+    "InducingPosterior",
+    "InducingPrior",
+    "InducingRows",
+    "KernelRule",
+    "OthersSquares",
+    "Posterior",
+    "Prior",
+    "RowsPosterior",
+    "low_rank",
 ]

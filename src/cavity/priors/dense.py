@@ -1,30 +1,36 @@
-"""A prior covariance held whole, and its posterior under Gaussian sites.
+"""A prior covariance held as a matrix, and its posterior under Gaussian sites.
 
 With S = diag(√τ), B = I + S K S and L = chol(B), everything about the posterior follows from L and
 L⁻¹; B has eigenvalues of at least one, so nothing here needs K to be invertible.
 """
 
 from functools import cached_property
+from typing import Any, ClassVar
 
 from cavity.arrays import (
     Array,
+    NotPositiveDefiniteError,
     add_outer,
     add_to_diagonal,
     cholesky,
     clip,
+    column_square_sums,
+    congruence_plus_identity,
     copy,
     invert_lower,
     lower_gram,
+    lower_product,
     matmul,
     namespace,
     put,
     scale_both,
+    solve_lower,
     symmetric_product,
 )
-from cavity.priors.factor import Factor, Scratch, half_log_det
-from cavity.sites import Local, Marginals, Sites
+from cavity.priors.base import KernelRule
+from cavity.sites import Local, Marginals, Rows, Sites, Slope
 
-__all__ = ["DensePosterior", "DensePrior"]
+__all__ = ["DensePosterior", "DensePrior", "half_log_det"]
 
 # 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
 _CANCELS = 1e-5
@@ -38,14 +44,26 @@ class DensePrior:
     ----------
     K : array of shape (n, n)
         Symmetric, positive semidefinite. It is never modified.
-    scratch : Scratch, optional
-        Memory to use, left over from a prior of the same size.
+    rule : KernelRule, optional
+        Where K came from; needed for gradients in its hyperparameters and for new inputs.
+    X : array of shape (n, d), optional
+        The inputs that K belongs to.
     """
 
-    def __init__(self, K: Array, scratch: Scratch | None = None) -> None:
-        self.K = K
-        self.scratch = Scratch() if scratch is None else scratch
+    dense: ClassVar[bool] = True
+
+    def __init__(self, K: Array, rule: KernelRule | None = None, X: Any = None) -> None:
+        self.K, self.rule, self.X = K, rule, X
         self._inverse: tuple[Array, tuple[Array, Array]] | None = None
+
+    @classmethod
+    def of(cls, rule: KernelRule, X: Any) -> "DensePrior":
+        """Return the prior of a covariance function at the given inputs."""
+        K = rule.matrix(X)
+        xp = namespace(K)
+        if not xp.all(xp.isfinite(K)):
+            raise NotPositiveDefiniteError("some of its entries are not finite")
+        return cls(K, rule, X)
 
     @cached_property
     def diag(self) -> Array:
@@ -61,35 +79,27 @@ class DensePrior:
 
     @property
     def factors_cheaply(self) -> bool:
-        """Whether a factor costs no more than some ten products with K."""
+        """Whether a factorisation costs no more than some ten products with K."""
         return self.size <= _SMALL
 
     def product(self, a: Array) -> Array:
         """Return K a."""
         return symmetric_product(self.K, a)
 
-    def columns(self, index: Array) -> Array:
-        """Return some columns of K."""
-        return namespace(self.K).take(self.K, index, axis=1)
+    def features(self, rows: Rows) -> Rows:
+        """Return the rows themselves."""
+        return rows
 
-    def factor(self, s: Array) -> Factor:
-        """Return the factor of B = I + S K S for the diagonal s of S."""
-        return Factor(self.K, s, self.scratch)
+    def sums(self, seen: Rows, sites: Sites) -> Sites:
+        """Return the sites: one block holds all rows."""
+        return sites
 
-    def no_sites(self) -> Sites:
-        """Sites that say nothing."""
-        zero = namespace(self.K).zeros_like(self.diag)
-        return Sites(zero, zero)
-
-    def local(self) -> Local:
-        """Return the prior's own marginals, without the cost of factoring an identity."""
-        xp = namespace(self.K)
-        zero = xp.zeros_like(self.diag)
-        return Local(Marginals(zero, self.diag), self.no_sites(), zero, xp.ones_like(self.diag))
-
-    def condition(self, sites: Sites, alpha: Array | None = None) -> "DensePosterior":
+    def condition(self, sums: Sites | None = None, alpha: Array | None = None) -> "DensePosterior":
         """Return the posterior given the sites, and its α where that is known already."""
-        return DensePosterior(self, sites, alpha)
+        if sums is None:
+            zero = namespace(self.K).zeros_like(self.diag)
+            return DensePosterior(self, Sites(zero, zero), zero)
+        return DensePosterior(self, sums, alpha)
 
     def inverse_plus(self, noise: Array) -> tuple[Array, Array]:
         """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise).
@@ -103,6 +113,37 @@ class DensePrior:
             log_det = half_log_det(L)
             self._inverse = noise, (lower_gram(invert_lower(L)), log_det)
         return self._inverse[1]
+
+
+class _Factor:
+    """chol(B), turned in place into its inverse when that is first asked for."""
+
+    def __init__(self, L: Array) -> None:
+        self._L = L
+        self._inverted = False
+
+    @cached_property
+    def half_log_det(self) -> Array:
+        """Σ log L_ii = ½ log det B."""
+        return half_log_det(self._L) * (-1.0 if self._inverted else 1.0)
+
+    @property
+    def inverse(self) -> Array:
+        """L⁻¹; not to be modified."""
+        if not self._inverted:
+            self._L, self._inverted = invert_lower(self._L), True
+        return self._L
+
+    @cached_property
+    def inverse_diagonal(self) -> Array:
+        """[B⁻¹]_ii: the squared norms of the columns of L⁻¹."""
+        return column_square_sums(self.inverse, lower=True)
+
+    def half_solve(self, V: Array, *, transpose: bool = False) -> Array:
+        """Return L⁻¹ V, or L⁻ᵀ V."""
+        if self._inverted:
+            return lower_product(self._L, V, transpose=transpose)
+        return solve_lower(self._L, V, transpose=transpose)
 
 
 class DensePosterior:
@@ -128,19 +169,13 @@ class DensePosterior:
             self.alpha = alpha
 
     @cached_property
-    def factor(self) -> Factor:
-        """chol(B)."""
-        return self.prior.factor(self._s)
-
-    def forget_factor(self) -> None:
-        """Give the factor's memory back; it is made anew if it is needed again."""
-        self.half_log_det  # noqa: B018  (kept, as everything else that came from it)
-        self.__dict__.pop("factor", None)
+    def _factor(self) -> _Factor:
+        return _Factor(cholesky(congruence_plus_identity(self.prior.K, self._s)))
 
     @cached_property
     def half_log_det(self) -> Array:
         """Σ log L_ii = ½ log det(I + K T)."""
-        return self.factor.half_log_det
+        return self._factor.half_log_det
 
     @cached_property
     def alpha(self) -> Array:
@@ -154,7 +189,8 @@ class DensePosterior:
         weak_nu = xp.where(strong, 0.0, nu)
         strong_nu = xp.where(strong, nu / xp.where(strong, self._s, 1.0), 0.0)
         rhs = strong_nu - self._s * self.prior.product(weak_nu)
-        return weak_nu + self._s * self.factor.solve(rhs)
+        factor = self._factor
+        return weak_nu + self._s * factor.half_solve(factor.half_solve(rhs), transpose=True)
 
     @cached_property
     def mean(self) -> Array:
@@ -171,11 +207,21 @@ class DensePosterior:
         """Whether a site weighs more than the prior."""
         return self.sites.tau * self.prior.diag > 1.0
 
+    def local(self, seen: Rows | None = None, sites: Sites | None = None) -> Local:
+        """Return marginals with all that is needed to take a site out of them."""
+        return self._local
+
     @cached_property
-    def local(self) -> Local:
-        """Marginals with all that is needed to take a site out of them."""
-        rest = self.factor.inverse_diagonal  # 1 − τ Σ_ii
-        return Local(Marginals(self.mean, self._variance(rest)), self.sites, self.alpha, rest)
+    def _local(self) -> Local:
+        rest = self._factor.inverse_diagonal  # 1 − τ Σ_ii
+        q = Marginals(self.mean, self._variance(rest))
+        return Local(q, self.sites, self.alpha, rest, self.prior.diag)
+
+    def means(self) -> Local:
+        """Return the local view of a method that needs no variances, without a factorisation."""
+        diag = self.prior.diag
+        ones = namespace(diag).ones_like(diag)
+        return Local(Marginals(self.mean, diag), self.sites, self.alpha, ones, diag)
 
     def _variance(self, rest: Array) -> Array:
         """Return Σ_ii = (1 − [B⁻¹]_ii)/τ_i, and K_ii − ‖L⁻¹ S k_i‖² where that cancels."""
@@ -184,7 +230,7 @@ class DensePosterior:
         variance = (1.0 - rest) / xp.where(self.cancels, 1.0, tau)
         weak = xp.nonzero(self.cancels)[0]
         if weak.shape[0]:
-            k = self.prior.columns(weak)
+            k = xp.take(self.prior.K, weak, axis=1)
             direct = xp.take(self.prior.diag, weak) - self._explained(k)
             variance = put(variance, weak, direct)
         # A site can only sharpen: a variance of zero or less is rounding of a tiny one.
@@ -193,10 +239,21 @@ class DensePosterior:
 
     def _explained(self, V: Array) -> Array:
         """Return ‖L⁻¹ S v‖² for each column v: the prior variance that the sites explain."""
-        return self.factor.quadratic(self._s[:, None] * V)
+        return column_square_sums(self._factor.half_solve(self._s[:, None] * V))
+
+    def solve(self, v: Array) -> Array:
+        """Return B⁻¹ v."""
+        return self._factor.half_solve(self._factor.half_solve(v), transpose=True)
+
+    def at(self, X: Any, variance: Array | None = None) -> Marginals:
+        """Return mean and variance at new inputs, whose prior variances may be given."""
+        rule = self._rule()
+        return self.predict(
+            rule.matrix(X, self.prior.X), rule.diag(X) if variance is None else variance
+        )
 
     def predict(self, K_star: Array, prior_variance: Array) -> Marginals:
-        """Posterior mean and variance at new inputs.
+        """Return posterior mean and variance at new inputs.
 
         Parameters
         ----------
@@ -211,79 +268,75 @@ class DensePosterior:
         return Marginals(matmul(K_star, self.alpha), xp.maximum(variance, floor))
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
-        """Posterior covariance among new inputs."""
-        half = self.factor.half_solve(self._s[:, None] * K_star.T)
+        """Return the posterior covariance among new inputs."""
+        half = self._factor.half_solve(self._s[:, None] * K_star.T)
         return K_star_star - matmul(half.T, half)
 
     def covariance(self) -> Array:
-        """Posterior covariance Σ of the training latent values."""
+        """Return the posterior covariance Σ of the training latent values."""
         return self.predict_covariance(self.prior.K, self.prior.K)
 
     def cross_covariance(self, K_star: Array) -> Array:
-        """Posterior covariances of the training latent values with new ones, of shape (n, m)."""
-        scaled = self._s[:, None] * K_star.T
-        return K_star.T - matmul(self.prior.K, self._s[:, None] * self.factor.solve(scaled))
+        """Return posterior covariances of the training latent values with new ones, (n, m)."""
+        scaled = self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
+        return K_star.T - matmul(self.prior.K, scaled)
 
-    def respond(self, nu: Array) -> Array:
-        """Return Σ ν: the posterior means that other sources ν would give."""
-        other = DensePosterior(self.prior, Sites(self.sites.tau, nu))
-        other.factor = self.factor
-        return other.mean
+    def under(self, sums: Sites) -> "DensePosterior":
+        """Return the posterior with the same precisions and other sources ν."""
+        other = DensePosterior(self.prior, Sites(self.sites.tau, sums.nu))
+        other._factor = self._factor
+        return other
 
-    def others_squares(self) -> "OthersSquares":
-        """Return the squared covariances between each example and all others."""
-        return OthersSquares(self)
+    def B_inverse(self, *, whole: bool = True) -> Array:
+        """Return B⁻¹, a new matrix; or what `symmetric_product` needs of it."""
+        return lower_gram(copy(self._factor.inverse), whole=whole)
 
     @cached_property
     def cancels(self) -> Array:
         """Whether a site says so little that 1 − [B⁻¹]_ii has too few digits."""
         return self.sites.tau * self.prior.diag < _CANCELS
 
-    def precision_weight(self) -> Array:
-        """Return R = S B⁻¹ S = (K + diag(1/τ))⁻¹, a new matrix."""
-        return scale_both(self.factor.B_inverse(), self._s, self._s)
+    def contract(
+        self,
+        seen: Rows,
+        sites: Sites | None,
+        slope: Slope,
+        other: "DensePosterior | None" = None,
+    ) -> Array:
+        """Return the gradient of the log evidence in the kernel's hyperparameters."""
+        M = self.slope_matrix(slope, other)
+        return self._rule().vjp(self.prior.X, None, M, self.prior.K)
 
-    def grad_K(self) -> Array:
-        """Return M = ½(ααᵀ − R): the slope in K of an evidence that is stationary in the sites."""
-        M = scale_both(self.factor.B_inverse(), -0.5 * self._s, self._s)
+    def gradient(self, shares: Array) -> Array:
+        """Return the gradient: there is one share."""
+        return shares
+
+    def slope_matrix(self, slope: Slope, other: "DensePosterior | None" = None) -> Array:
+        """Return M with d log Z = Σ_ij M_ij dK_ij."""
+        M = self._curved(slope)
+        if slope.diagonal is not None:
+            M = add_to_diagonal(M, slope.diagonal)
+        if other is not None:
+            # ½(vα' + αv') as two squares, so that M is updated where it stands.
+            M = add_outer(M, 0.25, self.alpha + other.alpha)
+            M = add_outer(M, -0.25, self.alpha - other.alpha)
         return add_outer(M, 0.5, self.alpha)
 
+    def _curved(self, slope: Slope) -> Array:
+        """Return −½ p R, R = S B⁻¹ S, or the matrix that stands in its place."""
+        if slope.matrix is not None:
+            return slope.matrix
+        if slope.precision == 0.0:
+            return namespace(self.prior.K).zeros_like(self.prior.K)
+        return scale_both(self.B_inverse(), -0.5 * slope.precision * self._s, self._s)
 
-class OthersSquares:
-    """Σ_ij² off the diagonal, for products.
+    def _rule(self) -> KernelRule:
+        if self.prior.rule is None:
+            raise ValueError("This prior is a matrix without a kernel: use DensePrior.of(rule, X).")
+        return self.prior.rule
 
-    Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is next to nothing.
 
-    Parameters
-    ----------
-    posterior : DensePosterior
-    """
-
-    def __init__(self, posterior: DensePosterior) -> None:
-        xp = namespace(posterior.sites.tau)
-        self._posterior = posterior
-        self._u = xp.where(posterior.cancels, 1.0, posterior.sites.tau)
-        squares = posterior.factor.B_inverse(whole=False)
-        squares *= squares
-        self._B = add_to_diagonal(squares, -xp.linalg.diagonal(squares))
-
-    def __del__(self) -> None:
-        if "_B" in self.__dict__:
-            self._posterior.prior.scratch.give(self._B)
-
-    def product(self, w: Array) -> Array:
-        """Return Σ_{j≠i} Σ_ij² w_j for each i."""
-        xp = namespace(w)
-        cancels = self._posterior.cancels
-        total = symmetric_product(self._B, xp.where(cancels, 0.0, w / self._u)) / self._u
-        weak = xp.nonzero(cancels)[0]
-        return self._with_weak(total, weak, w) if weak.shape[0] else total
-
-    def _with_weak(self, total: Array, weak: Array, w: Array) -> Array:
-        """Add what sites that say nothing give to the others, and put in what they get."""
-        xp = namespace(w)
-        q = self._posterior
-        squares = q.cross_covariance(xp.take(q.prior.K, weak, axis=0)) ** 2
-        own = xp.take(q.local.q.variance, weak) ** 2 * xp.take(w, weak)
-        total = total + squares @ xp.take(w, weak)
-        return put(total, weak, squares.T @ w - own)
+def half_log_det(L: Array) -> Array:
+    """Return Σ log L_ii."""
+    xp = namespace(L)
+    return xp.sum(xp.log(xp.linalg.diagonal(L)))

@@ -1,6 +1,6 @@
 """Iterations that know nothing of what they solve: fixed points and linear systems."""
 
 from cavity.solvers.conjugate_gradients import conjugate_gradients
-from cavity.solvers.fixed_point import Solution, solve
+from cavity.solvers.fixed_point import Iterate, Solution, contraction, solve
 
-__all__ = ["Solution", "conjugate_gradients", "solve"]
+__all__ = ["Iterate", "Solution", "conjugate_gradients", "contraction", "solve"]

@@ -1,7 +1,7 @@
-"""The one loop: from a start to a fixed point, with damping, and a word on how it ended.
+"""The one loop: from a start to a fixed point, with damping, and a report on how it ended.
 
-The loop knows nothing of sites or kernels. Whoever calls it says how good a point is and where
-the next full step would lead; the loop decides how much of that step to take and when to stop.
+The caller says how good a point is and where the next full step would lead; the loop decides how
+much of that step to take and when to stop.
 """
 
 from collections import deque
@@ -12,13 +12,13 @@ from typing import Generic, Protocol, TypeVar
 
 from cavity.arrays import Array, add_to_diagonal, matmul, namespace
 
-__all__ = ["Solution", "State", "solve"]
+__all__ = ["Iterate", "Solution", "contraction", "solve"]
 
 _SMALLEST_STEP = 1e-4
 _GROWTH = 1.4
 
 
-class State(Protocol):
+class Iterate(Protocol):
     """What the loop needs to know about a point."""
 
     @property
@@ -33,7 +33,7 @@ class State(Protocol):
         """Where a full step would lead; asked for only once the point is accepted."""
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=Iterate)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Solution(Generic[S]):
     ----------
     x : array
         The last accepted point.
-    state : State
+    state : Iterate
         What its evaluation returned.
     converged : bool
     n_iter : int
@@ -83,7 +83,7 @@ def solve(
     Parameters
     ----------
     evaluate : callable
-        Maps a point to its `State`.
+        Maps a point to its `Iterate`.
     x : array
         Where to start.
     tol : float
@@ -96,31 +96,38 @@ def solve(
         After how many steps that bring neither a smaller residual nor a better merit to give up.
     """
     state = evaluate(x)
-    step, n_iter = 1.0, 1
-    history = _History(memory)
+    step, n_iter, history = 1.0, 1, _History(memory)
     best, idle = state, 0
     while state.residual > tol and n_iter < max_iter and step > _SMALLEST_STEP:
         if patience is not None and idle > patience:
             break
         plain = state.target() - x
         change = history.extrapolate(x, plain, step)
-        while n_iter < max_iter and step > _SMALLEST_STEP:
-            trial = evaluate(x + change)
-            n_iter += 1
-            if _no_worse(trial, state):
-                x, state = x + change, trial
-                step = min(1.0, _GROWTH * step)
-                if _gains(state, best):
-                    best, idle = state, 0
-                else:
-                    idle += 1
-                break
+        trial, n_iter = evaluate(x + change), n_iter + 1
+        while not _no_worse(trial, state) and n_iter < max_iter and step > _SMALLEST_STEP:
             # What was extrapolated is not trusted again: fall back on the plain direction.
             step *= 0.5
             change = step * plain
             history.forget()
-    converged = state.residual <= tol
-    return Solution(x, state, converged, n_iter, state.residual, tol)
+            trial, n_iter = evaluate(x + change), n_iter + 1
+        if not _no_worse(trial, state):
+            break
+        x, state, step = x + change, trial, min(1.0, _GROWTH * step)
+        best, idle = (state, 0) if _gains(state, best) else (best, idle + 1)
+    return Solution(x, state, state.residual <= tol, n_iter, state.residual, tol)
+
+
+def contraction(moved: float, followed: float) -> float:
+    """Estimate the factor by which one round brings points closer together, doubled to be safe.
+
+    The image of a point is closer to the fixed point by this factor than the point itself.
+
+    Parameters
+    ----------
+    moved, followed : float
+        Distances between two points, and between their images.
+    """
+    return min(1.0, 2.0 * followed / moved) if moved else 1.0
 
 
 class _History:
@@ -143,19 +150,19 @@ class _History:
         dx = xp.stack([b[0] - a[0] for a, b in pairs])
         df = xp.stack([b[1] - a[1] for a, b in pairs])
         gram = matmul(df, df.T)
-        # Points that lie on a line make the normal equations singular; a whisper of a ridge helps.
+        # Points on a line make the normal equations singular; a tiny ridge helps.
         ridge = 1e-12 * float(xp.linalg.trace(gram)) + float(xp.finfo(x.dtype).smallest_normal)
         weights = xp.linalg.solve(add_to_diagonal(gram, ridge), matmul(df, plain))
         return step * plain - matmul((dx + step * df).T, weights)
 
 
-def _gains(state: State, best: State) -> bool:
+def _gains(state: Iterate, best: Iterate) -> bool:
     """Whether there is progress beyond rounding."""
     better = best.merit + 1e-6 * (1.0 + abs(best.merit))
     return state.residual < best.residual or state.merit > better
 
 
-def _no_worse(trial: State, state: State) -> bool:
+def _no_worse(trial: Iterate, state: Iterate) -> bool:
     """Whether a step may be taken; NaN is always worse.
 
     Close to the solution a merit changes less than it is rounded, and the residual decides.

@@ -78,10 +78,10 @@ def _check_offers(lik: Likelihood, y: float) -> None:
         "expected": lambda: lik.expected(y, _grid()),
     }
     assert "tilted" in lik.offers, "a likelihood must offer tilted moments"
-    assert lik.offers <= {*known, "sites"}, f'offers knows only {sorted(known)} and "sites"'
-    if "sites" in lik.offers:
+    assert lik.offers <= known.keys(), f"offers knows only {sorted(known)}"
+    if lik.quadratic:
         _, d2, d3 = lik.derivatives(y, _MEANS)
-        assert not np.any(d3), "log p is not quadratic, so it has no sites"
+        assert not np.any(d3), "log p is not quadratic"
         assert np.all(d2 == d2[0]), "the curvature of log p is not constant"
     for name in known.keys() - lik.offers:
         try:

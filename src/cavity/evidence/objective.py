@@ -1,0 +1,143 @@
+"""The negative log evidence as an optimiser sees it, and the optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.evidence.evidence import Evaluation, Evidence
+from cavity.evidence.length_scales import Coordinates
+from cavity.inference import WarmStart
+
+if TYPE_CHECKING:
+    from cavity.evidence.tuning import Progress
+
+__all__ = ["Objective", "l_bfgs_b"]
+
+_HOPELESS = 1e50
+"""Score of a failed evaluation where there is no other to compare with."""
+_MEMORY = 50
+"""Steps that L-BFGS-B remembers. More than usual: an evaluation costs far more than a step, and
+many relevances make long curved valleys."""
+_ROUNDS = 4
+"""The most runs of L-BFGS-B, each from where the last one failed or stopped too early."""
+
+
+class _Best(NamedTuple):
+    """The best evaluation of a search so far."""
+
+    theta: Array
+    value: float
+    usable: bool
+
+
+class Objective:
+    """The negative log evidence along one optimiser's path, each fit starting from the last.
+
+    A failed evaluation is reported as a point far worse than any seen, so that a line search backs
+    off instead of ending. It fails if the kernel matrix is not positive definite, if the evidence
+    is not a number, or if the inference stops far from a solution where others have been solved.
+    """
+
+    def __init__(self, evidence: Evidence, progress: Progress | None) -> None:
+        self.evidence, self.progress = evidence, progress
+        self.starts: Sequence[WarmStart] | None = None
+        self.worst = -np.inf
+        self.best = _Best(None, np.inf, False)
+        self.n_evaluations = self.n_failures = 0
+        self.failure: NotPositiveDefiniteError | None = None
+        self._met_usable = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether any evaluation did."""
+        return self.worst > -np.inf
+
+    def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
+        """Return the negative log evidence, with its gradient if that is wanted."""
+        if self.progress:
+            self.progress.begin_evaluation()
+        self.n_evaluations += 1
+        theta, value, slope = np.array(theta, dtype=float), np.inf, np.zeros(len(theta))
+        try:
+            found = self.evidence.at(theta, self.starts)
+            if self.starts is not None and not found.usable:
+                # A start that is right for other hyperparameters can lead to a wrong solution.
+                found = self.evidence.at(theta)
+            value = -found.value
+            slope = -found.gradient if eval_gradient else slope
+            accepted = self._accepts(found, value, slope)
+        except NotPositiveDefiniteError as error:
+            self.failure, accepted = error, False
+        if self.progress:
+            self.progress.end_evaluation(-value if accepted else -np.inf)
+        if not accepted:
+            self.n_failures += 1
+            value, slope = self._far_worse(), np.zeros(len(theta))
+        return (value, slope) if eval_gradient else value
+
+    def _accepts(self, found: Evaluation, value: float, slope: Array) -> bool:
+        """Whether an evaluation may guide the search; if so, go on from it."""
+        if not (np.isfinite(value) and np.isfinite(slope).all()):
+            self.failure = NotPositiveDefiniteError("its evidence is not a number")
+            return False
+        if self._met_usable and not found.usable:
+            return False
+        self._met_usable, self.starts = found.usable, found.starts
+        self.worst = max(self.worst, value)
+        if value < self.best.value:
+            self.best = _Best(found.theta, value, found.usable)
+        return True
+
+    def _far_worse(self) -> float:
+        return 10.0 * (1.0 + abs(self.worst)) if self.succeeded else _HOPELESS
+
+
+def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, float]:
+    """Minimise the objective by L-BFGS-B in `Coordinates`; return the best point met."""
+    rule = objective.evidence.rule
+    # Those of the kernel as it was given: random starts say nothing about the right magnitude.
+    coordinates = Coordinates(rule.names, rule.theta)
+    limits = coordinates.limits(bounds)
+
+    def at(u: Array) -> tuple[float, Array]:
+        here = np.clip(coordinates.theta(u), bounds[:, 0], bounds[:, 1])
+        value, slope = objective(here)
+        return value, coordinates.slope(here, slope)
+
+    u, revived = np.clip(coordinates.of(theta), *limits), False
+    for _ in range(_ROUNDS):
+        begin, failures = u, objective.n_failures
+        options = {"maxcor": _MEMORY}
+        found = optimize.minimize(
+            at, u, method="L-BFGS-B", jac=True, bounds=limits.T, options=options
+        )
+        if found.success or objective.n_failures == failures:
+            begin = u = np.clip(found.x, *limits)
+        elif objective.succeeded:
+            # A line search that meets failures gives up after some of them.
+            u = np.clip(coordinates.of(objective.best.theta), *limits)
+        if np.array_equal(u, begin) and not revived:
+            revived, u = True, np.clip(_revive(at, coordinates, u), *limits)
+        if np.array_equal(u, begin):
+            break
+    # A line search that gives up before a failed point has that point as its result.
+    best = objective.best
+    return (best.theta, best.value) if objective.succeeded else (theta, found.fun)
+
+
+def _revive(
+    at: Callable[[Array], tuple[float, Array]], coordinates: Coordinates, u: Array
+) -> Array:
+    """Return where to start again: with shorter scales where the evidence asks for them.
+
+    One evaluation; on a set with a second optimum it gained 0.8 nats.
+    """
+    shorter = coordinates.revived(u)
+    if np.array_equal(shorter, u):
+        return u
+    return coordinates.worthwhile(u, shorter, at(shorter)[1])

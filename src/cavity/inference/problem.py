@@ -1,0 +1,175 @@
+"""What inference takes and gives: a problem in, a fit out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cavity.arrays import Array, clip, namespace
+from cavity.likelihoods import Likelihood
+from cavity.rows import MemoryBlocks, RowBlocks
+from cavity.sites import Marginals, Rows, Sites, Slope, cavity
+
+if TYPE_CHECKING:
+    from cavity.inference.base import Method
+
+__all__ = ["Fit", "Problem", "Report", "WarmStart", "report_of"]
+
+
+class Problem(NamedTuple):
+    """Latent values with a prior, seen through a likelihood.
+
+    ``rows`` are all rows in memory, or blocks of rows that live elsewhere. A row of weight w is w
+    rows that happen to be equal, each with a site of its own.
+    """
+
+    likelihood: Likelihood
+    prior: Any
+    rows: Rows | Any
+
+    @classmethod
+    def of(
+        cls, likelihood: Likelihood, prior: Any, y: Array, weight: Array | None = None
+    ) -> Problem:
+        """Return the problem of targets that are held in memory, each counting once by default."""
+        ones = 0.0 * y + 1.0 if weight is None else weight
+        return cls(likelihood, prior, Rows(y, ones))
+
+    @property
+    def blocks(self) -> RowBlocks:
+        """The rows in blocks."""
+        return MemoryBlocks(self.rows) if isinstance(self.rows, Rows) else self.rows
+
+
+class Report(NamedTuple):
+    """How an inference ended."""
+
+    converged: bool
+    n_iter: int
+    residual: float
+    message: str
+
+
+def report_of(converged: bool, n_iter: int, residual: float, what: str = "iterations") -> Report:
+    """Return a report with the message that warnings show."""
+    how = "converged" if converged else "stopped without converging"
+    return Report(
+        converged, n_iter, residual, f"{how} after {n_iter} {what}, residual {residual:.1e}"
+    )
+
+
+class WarmStart(NamedTuple):
+    """Where a fit of a similar problem may begin."""
+
+    sites: Any
+    """The sites, or the name of the state that blocks of rows keep them under."""
+    variance: Array | None = None
+    """λ, the variances that the likelihood sees."""
+    low_rank_variance: Array | None = None
+    """λ as the low-rank approximation of the prior had it."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An approximate posterior, its evidence, and how it was reached.
+
+    Attributes
+    ----------
+    problem : Problem
+    method : Method
+    posterior : Posterior
+    log_evidence : float
+    report : Report
+    start : WarmStart
+        Where a fit of a similar problem may begin.
+    """
+
+    problem: Problem
+    method: Method
+    posterior: Any
+    log_evidence: float
+    report: Report
+    start: WarmStart
+
+    @property
+    def _state(self) -> str:
+        """The name under which blocks of rows keep their sites; a dense posterior has its own."""
+        return self.start.sites if isinstance(self.start.sites, str) else ""
+
+    def gradient(self) -> Array:
+        """Return d log evidence/d theta of the prior's hyperparameters.
+
+        One visit of the rows, or two for a method whose slope has a source.
+        """
+        blocks = self.problem.blocks
+        shared = _Contraction(self, None)
+        pulled = blocks.reduce(_pull, shared, self._state)
+        if pulled is not None:
+            shared = _Contraction(self, self.posterior.under(pulled))
+        return self.posterior.gradient(blocks.reduce(_contract, shared, self._state))
+
+    def grad_K(self) -> Array:
+        """Return M with d log evidence = Σ_ij M_ij dK_ij, of a prior that holds K as a matrix."""
+        slope = _slope(self, self.problem.rows, None)[2]
+        source = None if slope.source is None else Sites(slope.source, slope.source)
+        other = None if source is None else self.posterior.under(source)
+        return self.posterior.slope_matrix(slope, other)
+
+    @cached_property
+    def cavities(self) -> Marginals:
+        """Each example's latent value as predicted by all the others.
+
+        One copy is left out of an example that counts several times, and all of one that counts
+        less than once.
+        """
+        parts = list(self.problem.blocks.collect(_leave_one_out, self.posterior, self._state))
+        if len(parts) == 1:
+            return parts[0]
+        xp = namespace(parts[0].mean)
+        return Marginals(*(xp.concat(column) for column in zip(*parts, strict=True)))
+
+    def loo_log_prob(self, y: Array | None = None) -> Array:
+        """Leave-one-out log probability of each example's label (or of another one)."""
+        label = self._targets if y is None else y
+        return self.problem.likelihood.tilted(label, self.cavities).log_z
+
+    @property
+    def _targets(self) -> Array:
+        parts = list(self.problem.blocks.collect(_target, None, self._state))
+        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+
+
+class _Contraction(NamedTuple):
+    fit: Fit
+    other: Any
+
+
+def _slope(fit: Fit, rows: Rows, sites: Any) -> tuple[Any, Any, Slope]:
+    """Return a block's features, its sites, and its part of the slope."""
+    posterior, method = fit.posterior, fit.method
+    likelihood, rows = method.prepare(fit.problem.likelihood, rows)
+    seen = posterior.prior.features(rows)
+    local = method.view(posterior, seen, sites)
+    return seen, local.sites, method.slope(likelihood, rows, local, posterior.prior)
+
+
+def _pull(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
+    seen, own, slope = _slope(now.fit, rows, sites)
+    if slope.source is None:
+        return sites, None
+    return sites, now.fit.posterior.prior.sums(seen, Sites(own.tau, slope.source))
+
+
+def _contract(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
+    seen, own, slope = _slope(now.fit, rows, sites)
+    return sites, now.fit.posterior.contract(seen, own, slope, now.other)
+
+
+def _target(rows: Rows, sites: Any, shared: None) -> Array:
+    return rows.y
+
+
+def _leave_one_out(rows: Rows, sites: Any, posterior: Any) -> Marginals:
+    local = posterior.local(posterior.prior.features(rows), sites)
+    return cavity(local, clip(rows.weight, low=1.0))

@@ -1,0 +1,99 @@
+"""The driver that serves every prior: rounds of parallel site updates over blocks of rows.
+
+One visit of a block computes its marginals, its new sites, what the old ones add to the evidence,
+and what the new ones add to the posterior. The step follows the residual and never goes back, so
+the only state of a row is its site.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cavity.arrays import namespace
+from cavity.inference.problem import Fit, Problem, WarmStart, report_of
+from cavity.likelihoods import Likelihood
+from cavity.rows import RowBlocks
+from cavity.sites import Rows, Sites, change_of_sites, moved
+
+if TYPE_CHECKING:
+    from cavity.inference.base import Method
+
+__all__ = ["sweep"]
+
+_SMALLEST_STEP, _GROWTH = 0.02, 1.4
+_PATIENCE = 3
+"""Rounds that a sweep may take for each one that Newton's method is allowed."""
+_NAMES = count()
+
+
+class Round(NamedTuple):
+    """What a round tells every block."""
+
+    posterior: Any
+    method: Method
+    likelihood: Likelihood
+    step: float
+
+
+class Visited(NamedTuple):
+    """What a block answers."""
+
+    terms: float
+    largest: float
+    """The largest change of a site."""
+    sums: Any
+    lost: int
+    """Blocks that began without sites."""
+
+
+def _visit(rows: Rows, sites: Any, now: Round) -> tuple[Sites, Visited]:
+    posterior, method, lost = now.posterior, now.method, sites is None
+    likelihood, rows = method.prepare(now.likelihood, rows)
+    seen = posterior.prior.features(rows)
+    local = posterior.local(seen, sites)
+    lam = method.variance(local, rows.weight)
+    moments, new = method.respond(likelihood, rows, local.q.mean, local.alpha, lam)
+    terms = method.terms(rows, local, lam, moments)
+    largest = change_of_sites(new, local.sites, local.q.variance)
+    sites = moved(local.sites, new, now.step)
+    total = float(namespace(terms).sum(terms))
+    return sites, Visited(total, largest, posterior.prior.sums(seen, sites), int(lost))
+
+
+def _resume(rows: Rows, sites: Any, prior: Any) -> tuple[Any, Any]:
+    return sites, prior.sums(prior.features(rows), sites)
+
+
+def sweep(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
+    """Update all sites side by side until they agree with the posterior they make.
+
+    The step is halved when the residual has grown. In a round in which a block began without its
+    sites, because they were lost, the residual says nothing about the step.
+    """
+    blocks, state = problem.blocks, f"sweep {next(_NAMES)}"
+    posterior = _begin(problem, blocks, start, state)
+    step, last, n_iter, most = 1.0, float("inf"), 1, _PATIENCE * method.max_iter
+    now = Round(posterior, method, problem.likelihood, step)
+    found = blocks.reduce(_visit, now, state)
+    while (found.largest > method.tol or (found.lost and n_iter > 1)) and n_iter < most:
+        worse = found.largest > last and not found.lost
+        step = max(_SMALLEST_STEP, 0.5 * step) if worse else min(1.0, _GROWTH * step)
+        last, posterior = found.largest, problem.prior.condition(found.sums)
+        now, n_iter = now._replace(posterior=posterior, step=step), n_iter + 1
+        found = blocks.reduce(_visit, now, state)
+    report = report_of(found.largest <= method.tol, n_iter, found.largest, "sweeps")
+    value = found.terms - (float(posterior.half_log_det) if method.volume else 0.0)
+    if problem.prior.dense:
+        lam = method.variance(posterior.local(), problem.rows.weight)
+        return Fit(problem, method, posterior, value, report, WarmStart(posterior.sites, lam))
+    return Fit(problem._replace(rows=blocks), method, posterior, value, report, WarmStart(state))
+
+
+def _begin(problem: Problem, blocks: RowBlocks, start: WarmStart | None, state: str) -> Any:
+    """Return the posterior to begin with."""
+    if start is None:
+        return problem.prior.condition()
+    if isinstance(start.sites, str):
+        return problem.prior.condition(blocks.reduce(_resume, problem.prior, state, start.sites))
+    return problem.prior.condition(start.sites)

@@ -1,0 +1,117 @@
+"""What inference asks of a prior over the latent values, and of the posterior it turns into."""
+
+from typing import Any, Protocol
+
+from cavity.arrays import Array
+from cavity.sites import Local, Marginals, Rows, Sites, Slope
+
+__all__ = ["Coupling", "KernelRule", "Posterior", "Prior", "RowsPosterior"]
+
+
+class KernelRule(Protocol):
+    """A covariance function at fixed hyperparameters, as priors and the evidence see it."""
+
+    @property
+    def theta(self) -> Array:
+        """Logarithms of the free hyperparameters."""
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of ``theta``, of shape (p, 2)."""
+
+    @property
+    def names(self) -> Any:
+        """A readable name for each entry of ``theta``."""
+
+    def with_theta(self, theta: Array) -> "KernelRule":
+        """Return the same covariance function at other hyperparameters."""
+
+    def matrix(self, X: Any, Z: Any = None) -> Array:
+        """Return k(X, Z) without noise, or k(X, X) with it if Z is None."""
+
+    def diag(self, X: Any) -> Array:
+        """Return k(x, x), noise included."""
+
+    def vjp(self, X: Any, Z: Any, G: Array, K: Array | None = None) -> Array:
+        """Return Σ_ij G_ij ∂k(x_i, z_j)/∂theta."""
+
+    def vjp_diag(self, X: Any, g: Array) -> Array:
+        """Return Σ_i g_i ∂k(x_i, x_i)/∂theta."""
+
+
+class Prior(Protocol):
+    """How the latent values of the rows depend on each other, at fixed hyperparameters."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether K is a matrix and all rows are one block."""
+
+    def features(self, rows: Rows) -> Any:
+        """Return the rows as the prior sees them; computed once in each visit."""
+
+    def sums(self, seen: Any, sites: Sites) -> Any:
+        """Return what a block of rows adds to the posterior."""
+
+    def condition(self, sums: Any = None) -> "Posterior":
+        """Return the posterior; of nothing, the prior itself."""
+
+
+class Posterior(Protocol):
+    """A Gaussian posterior from which any row can find its own marginal."""
+
+    @property
+    def prior(self) -> Any:
+        """The prior that it came from."""
+
+    @property
+    def half_log_det(self) -> Any:
+        """½ log det(I + K T)."""
+
+    def local(self, seen: Any, sites: Sites | None) -> Local:
+        """Return what the posterior says of each row of a block."""
+
+    def under(self, sums: Any) -> "Posterior":
+        """Return the posterior with the same precisions and other sources ν."""
+
+    def at(self, X: Any, variance: Array | None = None) -> Marginals:
+        """Return mean and variance at new inputs, whose prior variances may be given."""
+
+    def contract(
+        self, seen: Any, sites: Sites | None, slope: Slope, other: "Posterior | None"
+    ) -> Any:
+        """Return a block's share of the gradient; ``other`` is the one under the slope's source."""
+
+    def gradient(self, shares: Any) -> Array:
+        """Return d log Z/d theta from the sum of the shares."""
+
+
+class RowsPosterior(Protocol):
+    """A posterior together with its rows."""
+
+    @property
+    def alpha(self) -> Array:
+        """Weights α = ν − τ μ."""
+
+    def local(self) -> Local:
+        """Return what the posterior says of each row."""
+
+    def solve(self, v: Array) -> Array:
+        """Return B⁻¹ v, B = I + S K S."""
+
+
+class Coupling(Protocol):
+    """All latent values at once: what Newton's method for the means asks of a prior."""
+
+    @property
+    def diag(self) -> Array:
+        """Prior variances."""
+
+    @property
+    def factors_cheaply(self) -> bool:
+        """Whether a factorisation costs no more than some ten products with K."""
+
+    def product(self, a: Array) -> Array:
+        """Return K a."""
+
+    def condition(self, sites: Sites) -> RowsPosterior:
+        """Return the posterior given the sites."""

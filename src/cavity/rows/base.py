@@ -1,0 +1,59 @@
+"""What inference asks of a table, wherever its rows live."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from cavity.sites import Rows
+
+__all__ = ["RowBlocks", "added"]
+
+T = TypeVar("T")
+
+
+class RowBlocks(Protocol):
+    """A table in blocks of rows.
+
+    What a visit leaves behind stays with its rows, under a name: a warm start is the name of
+    another state, and rows that were lost and made again come with None.
+    """
+
+    def reduce(
+        self,
+        visit: Callable[[Rows, Any, Any], tuple[Any, T]],
+        shared: Any,
+        state: str,
+        start: str | None = None,
+    ) -> T:
+        """Call ``visit(rows, kept, shared) → (kept, parts)`` on every block; add up the parts.
+
+        Parameters
+        ----------
+        visit : callable
+            A function of a module, so that it can be sent to other processes.
+        shared : object
+            The same for all blocks.
+        state : str
+            The name under which the blocks keep what ``visit`` returns first.
+        start : str, optional
+            The name under which to look where a block keeps nothing under ``state`` yet.
+        """
+
+    def collect(self, look: Callable[[Rows, Any, Any], T], shared: Any, state: str) -> Iterator[T]:
+        """Yield ``look(rows, kept, shared)`` for every block, in the order of the rows."""
+
+    def drop(self, state: str) -> None:
+        """Forget what the blocks keep under this name."""
+
+
+def added(a: Any, b: Any) -> Any:
+    """Add two results of visits: tuples entry by entry; of fields called ``largest`` the larger."""
+    if a is None:
+        return None
+    if not isinstance(a, tuple):
+        return a + b
+    names = getattr(a, "_fields", [""] * len(a))
+    parts = [
+        max(x, y) if name == "largest" else added(x, y)
+        for name, x, y in zip(names, a, b, strict=True)
+    ]
+    return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
