@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from cavity.arrays import Array
-from cavity.arrays.threads import is_small, one_thread
+from cavity.arrays import Array, is_small, one_thread
 from cavity.estimators.process import LatentProcess
 from cavity.estimators.progress import Narrator, begin_fit
 from cavity.evidence.tuning import Optimizer, Optimum, climb

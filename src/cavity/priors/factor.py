@@ -56,7 +56,7 @@ class Factor:
 
     def __init__(self, K: Array, s: Array, scratch: Scratch) -> None:
         self.scratch = scratch
-        self._L = cholesky(congruence_plus_identity(K, s, out=scratch.take()))
+        self._L = cholesky(congruence_plus_identity(K, s))
         self._inverted = False
 
     def __del__(self) -> None:
@@ -88,7 +88,7 @@ class Factor:
 
     def B_inverse(self, *, whole: bool = True) -> Array:
         """Return B⁻¹ = L⁻ᵀ L⁻¹, a new matrix; or what `symmetric_product` needs of it."""
-        return lower_gram(copy(self.inverse, out=self.scratch.take()), whole=whole)
+        return lower_gram(copy(self.inverse), whole=whole)
 
     def half_solve(self, V: Array, *, transpose: bool = False) -> Array:
         """Return L⁻¹ V, or L⁻ᵀ V."""
