@@ -84,3 +84,9 @@ def add_to_diagonal(A: Array, d: Array | float) -> Array:
     """Return A + diag(d), in place, for PyTorch."""
     A.diagonal().add_(d)
     return A
+
+
+def inner_product(A: Array, B: Array) -> float:
+    """Return Σ_ij A_ij B_ij, for PyTorch: symmetric matrices are vectors in either order."""
+    a, b = ((M if M.is_contiguous() else M.T).reshape(-1) for M in (A, B))
+    return float(a @ b)

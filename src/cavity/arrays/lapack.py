@@ -188,7 +188,10 @@ def symmetric_product(K: Array, v: Array) -> Array:
     return _blas("symv", K.dtype.char)(1.0, _fortran(K)[0], v, lower=1)
 
 
-@by_library(lambda A, B: float(namespace(A, B).sum(A * B)))
+@by_library(
+    lambda A, B: float(namespace(A, B).sum(A * B)),
+    torch=accelerators.inner_product,
+)
 def inner_product(A: Array, B: Array) -> float:
     """Return Σ_ij A_ij B_ij of two symmetric matrices; NumPy takes them as vectors in any order."""
     return float(_blas("dot", "d")(A.ravel(order="K"), B.ravel(order="K")))

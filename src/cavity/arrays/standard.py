@@ -1,7 +1,7 @@
 """What the array API standard lacks, for any array library.
 
 The rest of the package takes the namespace from its input and uses only functions of the standard
-and of this room.
+and of `cavity.arrays`.
 """
 
 from collections.abc import Callable, Iterator
