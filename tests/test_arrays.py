@@ -1,11 +1,11 @@
-"""Every array library behind the one door gives NumPy's plain answer."""
+"""Every array library gives the answer of plain NumPy."""
 
 import mpmath
 import numpy as np
 import pytest
 
 from cavity import arrays
-from cavity.arrays import NotPositiveDefiniteError, special, to_numpy
+from cavity.arrays import NotPositiveDefiniteError, accelerators, special, to_numpy
 
 N = 7
 # Well-conditioned matrices of size 7: a few dozen roundings of numbers of order one.
@@ -80,6 +80,54 @@ def test_invert_lower(make, L):
     same(arrays.invert_lower(make(L)), np.linalg.inv(L))
 
 
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+def test_invert_lower_of_any_size(make, n):
+    """Halved or not, the inverse times L is the identity, and L's memory is used."""
+    L = np.tril(np.random.default_rng(6).normal(size=(n, n))) / n + np.eye(n)
+    np.testing.assert_allclose(to_numpy(arrays.invert_lower(make(L))) @ L, np.eye(n), atol=1e-12)
+
+
+def triangle(n):
+    """A well-conditioned lower triangle."""
+    return np.tril(np.random.default_rng(n).normal(size=(n, n))) + n * np.eye(n)
+
+
+def minus_product(C, B, A):
+    return -(C @ (B @ A))
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 23, 64])
+def test_inverse_by_halves(n):
+    """The inverse is the inverse, in the memory of the factor."""
+    L = triangle(n)
+    work = L.copy()
+    found = accelerators.invert_halves(work, np.linalg.inv, minus_product, small=4)
+    assert found is work
+    # Well conditioned: a few roundings.
+    np.testing.assert_allclose(found @ L, np.eye(n), atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 23, 64])
+def test_gram_by_halves(n):
+    """Lᵀ L comes whole, in the memory of L."""
+    L = triangle(n)
+    work = L.copy()
+    found = accelerators.lower_gram(work, small=4)
+    assert found is work
+    np.testing.assert_allclose(found, L.T @ L, rtol=1e-13, atol=1e-12)
+
+
+def test_torch_views_write_through():
+    """PyTorch blocks larger than the smallest are inverted and multiplied in place, too."""
+    torch = pytest.importorskip("torch")
+    L = triangle(50)
+    for work in (torch.tensor(L), torch.tensor(L.T.copy()).T):
+        found = accelerators.invert_halves(work, torch.linalg.inv, minus_product, small=8)
+        np.testing.assert_allclose(found.numpy() @ L, np.eye(50), atol=1e-13)
+    found = accelerators.lower_gram(torch.tensor(L), small=8).numpy()
+    np.testing.assert_allclose(found, L.T @ L, rtol=1e-13, atol=1e-12)
+
+
 @pytest.mark.parametrize("n", [1, N, 300])
 def test_lower_gram(make, n):
     """Lᵀ L comes whole, both triangles, also where it is filled in blocks."""
@@ -87,6 +135,14 @@ def test_lower_gram(make, n):
     np.testing.assert_allclose(
         to_numpy(arrays.lower_gram(make(L))), L.T @ L, rtol=1e-11, atol=1e-11
     )
+
+
+@pytest.mark.parametrize("n", [1, N, 300])
+def test_mirror_lower(make, n):
+    """The triangle above the diagonal becomes that below."""
+    A = np.random.default_rng(10).normal(size=(n, n))
+    truth = np.tril(A) + np.tril(A, -1).T
+    np.testing.assert_array_equal(to_numpy(arrays.mirror_lower(make(A))), truth)
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -146,6 +202,15 @@ def test_lower_product(make, L, transpose, columns):
     same(arrays.lower_product(factor, x, transpose=transpose), (L.T if transpose else L) @ b)
     np.testing.assert_array_equal(to_numpy(factor), L)
     np.testing.assert_array_equal(to_numpy(x), b)
+
+
+def test_inner_product(make, A):
+    """Two symmetric matrices, in the same order of memory or not, give a plain number."""
+    B = np.linalg.inv(A)
+    for second in (make(B), make(B).T):
+        got = arrays.inner_product(make(A), second)
+        assert isinstance(got, float)
+        same(got, N)
 
 
 def test_column_square_sums(make):
@@ -260,13 +325,6 @@ def test_special_functions_of_a_number(name):
     with mpmath.workdps(30):
         truth = float(EXACT[name](mpmath.mpf("0.75")))
     assert float(getattr(special, name)(0.75)) == pytest.approx(truth, rel=1e-14)
-
-
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
-def test_invert_lower_of_any_size(make, n):
-    """Halved or not, the inverse times L is the identity, and L's memory is used."""
-    L = np.tril(np.random.default_rng(6).normal(size=(n, n))) / n + np.eye(n)
-    np.testing.assert_allclose(to_numpy(arrays.invert_lower(make(L))) @ L, np.eye(n), atol=1e-12)
 
 
 def test_gram(make):

@@ -259,21 +259,18 @@ def test_other_array_libraries(library):
         np.testing.assert_allclose(to_numpy(got), truth, rtol=1e-9, atol=1e-11 * scale)
 
 
-def test_factors_pass_their_memory_on():
-    """A factor that is no longer needed lends its memory to the next, and harms no answer."""
+def test_a_posterior_that_is_gone_harms_no_answer():
+    """What was read from a posterior stays right after it and its factor are gone."""
     rng = np.random.default_rng(5)
     A = rng.normal(size=(30, 30))
     prior = DensePrior(A @ A.T)
     sites = [Sites(rng.uniform(0.1, 3.0, 30), rng.normal(size=30)) for _ in range(3)]
     first = prior.condition(sites[0])
     known = [np.copy(part) for part in first.local.q]
-    memory = first.factor.inverse.ctypes.data
     kept = first.local
     del first
     second = prior.condition(sites[1])
-    assert second.factor.inverse.ctypes.data == memory
-    third = prior.condition(sites[2])
-    assert third.factor.inverse.ctypes.data != memory
+    prior.condition(sites[2]).covariance()
     for found, part in zip(kept.q, known, strict=True):
         np.testing.assert_array_equal(found, part)
     expected = np.linalg.inv(np.linalg.inv(prior.K) + np.diag(sites[1].tau))

@@ -1,38 +1,39 @@
-"""The one door to NumPy, PyTorch and every other array library."""
+"""Linear algebra and special functions on NumPy, PyTorch and every other array library."""
 
-from cavity.arrays.standard import (
-    Array,
-    Namespace,
-    NotPositiveDefiniteError,
+from cavity.arrays.lapack import (
     add_outer,
     add_to_diagonal,
     cholesky,
-    clip,
     column_square_sums,
     congruence_plus_identity,
-    copy,
     gram,
     inner_product,
     invert_lower,
-    is_numpy_array,
     lower_gram,
     lower_product,
     matmul,
     mirror_lower,
-    namespace,
     pivots,
-    put,
-    row_blocks,
-    same_kind,
     scale_both,
     solve_lower,
     symmetric_product,
+)
+from cavity.arrays.standard import (
+    Array,
+    NotPositiveDefiniteError,
+    clip,
+    copy,
+    is_numpy_array,
+    namespace,
+    put,
+    row_blocks,
+    same_kind,
     to_numpy,
 )
+from cavity.arrays.threads import is_small, one_thread, threads_for
 
 __all__ = [
     "Array",
-    "Namespace",
     "NotPositiveDefiniteError",
     "add_outer",
     "add_to_diagonal",
@@ -45,11 +46,13 @@ __all__ = [
     "inner_product",
     "invert_lower",
     "is_numpy_array",
+    "is_small",
     "lower_gram",
     "lower_product",
     "matmul",
     "mirror_lower",
     "namespace",
+    "one_thread",
     "pivots",
     "put",
     "row_blocks",
@@ -57,5 +60,6 @@ __all__ = [
     "scale_both",
     "solve_lower",
     "symmetric_product",
+    "threads_for",
     "to_numpy",
 ]

