@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.kernels import length_scales
 
 __all__ = ["Coordinates"]
 
@@ -46,8 +47,7 @@ class Coordinates:
     """
 
     def __init__(self, names: Sequence[str], theta: Array) -> None:
-        is_length = np.array([_is_length(name) for name in names], dtype=bool)
-        self._log_rate = np.where(is_length, -theta - np.log(_LONG), -np.inf)
+        self._log_rate = np.where(length_scales(names), -theta - np.log(_LONG), -np.inf)
 
     def of(self, theta: Array) -> Array:
         """Return u."""
@@ -99,7 +99,3 @@ class Coordinates:
             Gradient of the objective, which is minimised, at the revived ones.
         """
         return np.where((u != revived) & (slope > _WORTH), revived, u)
-
-
-def _is_length(name: str) -> bool:
-    return name.split("__")[-1].startswith("length_scale")
