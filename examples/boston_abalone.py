@@ -3,15 +3,15 @@ Learning curves of Boston and Abalone, by theory and by refitting
 =================================================================
 
 Malzahn and Opper, "Learning curves and bootstrap estimates for inference with Gaussian processes"
-(2002), predict what training on m random examples gives, without training. This script draws their
-two figures with our theories and our refits. Training sets are drawn with replacement, kernels are
-fixed, and the error is that on the whole pool, trained on or not, as in the paper; targets are
-standardised. Run as a script it writes ``output/boston.png`` and ``output/abalone.png``;
-``--quick`` takes fewer refits, sizes and subsets.
+(2002), predict the result of training on m random examples, without training. This script draws
+their two figures with our theories and our refits. As in the paper, training sets are drawn with
+replacement, kernels are fixed, targets are standardised, and the error is measured on the whole
+pool, trained on or not. Run as a script it writes ``output/boston.png`` and
+``output/abalone.png``; ``--quick`` uses fewer refits, sizes and subsets.
 
-Theory from a subset of N examples knows the error on those N only. Once m exceeds N most of them
-have been trained on, and it falls below that of the same m drawn from all: the optimism of the
-simple bootstrap that the paper describes.
+Theory computed from a subset of N examples gives the error on those N only. Once m exceeds N, most
+of them have been trained on. The error is then lower than for m examples drawn from all of them:
+the optimism of the simple bootstrap that the paper describes.
 """
 
 import argparse
@@ -37,8 +37,8 @@ from matplotlib import pyplot as plt
 OUTPUT = Path(__file__).parent / "output"
 MEASURES = ("posterior_variance", "pool_error")
 BLUE, GREEN, ORANGE, INK = "#1f5fa8", "#3b8a4f", "#d9822b", "#222222"
-# Boston, all 506 examples: m, then posterior variance and pool error, each as 30 refits, cavity
-# theory and variational theory of an independent program gave them.
+# Boston, all 506 examples: m, then posterior variance and pool error, each by 30 refits, by cavity
+# theory and by variational theory, from an independent program.
 REFERENCE = [
     (50, (0.1459, 0.1269, 0.1227), (0.447, 0.408, 0.393)),
     (200, (0.0396, 0.0342, 0.0297), (0.157, 0.149, 0.128)),
@@ -127,7 +127,7 @@ def save(figure: Any, axes: Any, name: str) -> None:
 
 
 def boston(quick: bool, n_jobs: int | None) -> None:
-    """Draw figure 1: all of Boston, and each half of it as if it were all."""
+    """Draw figure 1: all of Boston, and each half of it by itself."""
     given = task(load_boston, 147.1, 1.0, 0.01)
     lines = np.unique(np.geomspace(20, 2000, 10 if quick else 25).astype(int))
     points = [50, 200, 506, 2000] if quick else [20, 50, 100, 200, 350, 506, 1000, 2000]

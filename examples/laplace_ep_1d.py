@@ -1,18 +1,18 @@
 r"""
-Laplace and EP on a line, beside the truth
-==========================================
+Laplace and EP on a line, beside the exact answer
+=================================================
 
 The posterior of a Gaussian process classifier is a Gaussian times one sigmoid per example, and has
-no closed form. *Laplace's method* puts a Gaussian at its highest point with the curvature there;
-*expectation propagation* (EP) replaces each sigmoid by a Gaussian site, chosen so that mean and
-variance are right when the site is put into the company of all others. *Assumed-density filtering*
-does so once per example, in one pass (``inference="sequential"`` here).
+no closed form. *Laplace's method* puts a Gaussian at its highest point with the curvature there.
+*Expectation propagation* (EP) replaces each sigmoid by a Gaussian site. The site is chosen so that
+replacing it by the sigmoid again, with all other sites in place, keeps the mean and variance.
+*Assumed-density filtering* does so once per example, in one pass (here ``inference="sequential"``).
 
 Textbooks and lecture notes draw these pictures by hand. Here they are computed, for problems small
-enough that the truth is known too: by quadrature for one latent value, and for a probit by
-orthant probabilities of Gaussians. The notes print no numbers, so that the exact ones stand in the
-place of published ones. Run as a script it writes ``output/laplace_ep_1d.png``; ``--quick``
-computes the exact curves at fewer places.
+enough to have exact answers: by quadrature for one latent value, and for a probit by orthant
+probabilities of Gaussians. The notes print no numbers, so the comparison is with the exact ones.
+Run as a script it writes ``output/laplace_ep_1d.png``; ``--quick`` computes the exact curves at
+fewer points.
 """
 
 import sys
@@ -36,9 +36,9 @@ INK, LAPLACE, EP_COLOUR = "#222222", "#d1762a", "#1f5f8b"
 # %%
 # One latent value
 # ----------------
-# A prior N(0, 9) and one positive example, seen through the logistic sigmoid. The posterior
-# is skewed: Laplace's mode lies left of its mean, and the curvature there is too sharp. With one
-# site EP has the exact mean and variance.
+# A prior N(0, 9) and one positive example with a logistic likelihood. The posterior is skewed: the
+# mode, which Laplace uses, lies left of the mean, and the curvature there is too sharp. With a
+# single site EP has the exact mean and variance.
 
 PRIOR_VARIANCE = 9.0
 
@@ -70,10 +70,10 @@ for name, fit in fits.items():
 # %%
 # A process on a line
 # -------------------
-# Ten examples, a smooth prior with a large amplitude, and a probit. Under the prior every set of
-# labels is an orthant of a Gaussian seen through unit noise, so that the evidence, the probability
-# of a new label, and the density of each latent value are ratios of multivariate normal
-# distribution functions, which SciPy computes by quasi-Monte Carlo.
+# Ten examples, a smooth prior with a large amplitude, and a probit. A set of labels says in which
+# orthant the latent values lie after adding unit noise. The evidence, the probability of a new
+# label and the density of each latent value are therefore multivariate normal distribution
+# functions or ratios of them, which SciPy computes by quasi-Monte Carlo.
 
 x = np.array([-4.2, -3.4, -2.7, -1.9, -0.8, 0.1, 0.9, 2.2, 3.1, 4.0])
 y = np.array([-1, -1, -1, 1, -1, 1, 1, 1, 1, -1])
@@ -122,9 +122,9 @@ corrected = models["EP"].log_marginal_likelihood_value_ + models["EP"].evidence_
 print(f"{'EP with correction':22s}{corrected:10.4f}")
 
 # %%
-# Probabilities of a positive label between the examples, and how far each approximation is off. The
-# posterior is wide and skewed here, so that Laplace is too timid nearly everywhere, by up to ten
-# percent; EP is off by about one percent at most.
+# Probabilities of a positive label between the examples, and the error of each approximation. The
+# posterior is wide and skewed here. Laplace is therefore too cautious nearly everywhere, by up to
+# ten percent; EP is off by about one percent at most.
 
 line = np.linspace(-6.0, 6.0, 241)[:, None]
 places = np.linspace(-5.5, 5.5, 12 if QUICK else 34)
@@ -136,7 +136,7 @@ for name, model in models.items():
 
 # %%
 # The pictures: one latent value; one of the ten, a positive example among positive ones; the latent
-# function, two standard deviations wide; the probabilities.
+# function with two standard deviations on each side; the probabilities.
 
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
 figure, axes = plt.subplots(2, 2, figsize=(10.0, 6.6), layout="constrained")

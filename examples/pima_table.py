@@ -5,14 +5,14 @@ The Pima table: two mean field theories tune a kernel
 Csató, Fokoué, Opper, Schottky and Winther, "Efficient approaches to Gaussian process
 classification" (NIPS 12, 2000), tune the relevance w\ :sub:`l` of each of the seven inputs of the
 Pima diabetes data, and the variance v of the noise, by two approximate free energies (minus the log
-evidence): that of the *ensemble* mean field theory, which is an upper bound, and that of the
-*naive* one, which is not, but needs no matrix inverse. Their kernel is
+evidence). That of the *ensemble* mean field theory is an upper bound. That of the *naive* theory is
+not, but needs no matrix inverse. Their kernel is
 
     k(x, x') = exp(−½ Σ\ :sub:`l` w\ :sub:`l` (x\ :sub:`l` − x'\ :sub:`l`)²) + v [x = x']
 
-with a noise-free step likelihood. Their table judges each of the two tuned kernels by both
-theories; this script prints it beside ours, and adds expectation propagation, which came a year
-later. Run as a script it writes ``output/pima_table.png``; ``--quick`` leaves out the second start.
+with a noise-free step likelihood. Their table evaluates each of the two tuned kernels with both
+theories. This script prints it beside ours and adds expectation propagation, which was published a
+year later. Run as a script it writes ``output/pima_table.png``; ``--quick`` skips the second start.
 """
 
 import sys
@@ -34,9 +34,9 @@ THEORIES = ("ensemble", "naive")
 COLOURS = {"ensemble": "#1f5f8b", "naive": "#d1762a", "ep": "#5a5a5a"}
 
 # %%
-# The data: 200 women to learn from, 332 to be tested on, inputs standardised on the former. The
-# relevance of an input is a length scale 1/√w, kept below 90 (log w ≥ −9); inputs that do not
-# matter go there, and the warning that says so is expected.
+# The data: 200 women for training and 332 for testing, with inputs standardised on the former. The
+# relevance w of an input is expressed by a length scale 1/√w, bounded by 90 (log w ≥ −9). Inputs
+# that do not matter reach this bound, and the warning about it is expected.
 
 pima = load_pima()
 X, y, names = pima.data, pima.target, list(pima.feature_names)
@@ -62,11 +62,11 @@ def free_energy(model):
 
 
 # %%
-# Tuning. An optimiser of our own keeps the path, for the picture below.
+# Tuning. Our own optimiser records the path for the picture below.
 
 
 def tune(theory, kernel):
-    """Return the kernel that a theory's free energy prefers, and the steps towards it."""
+    """Return the kernel with the lowest free energy under a theory, and the steps to it."""
     path = []
 
     def optimizer(objective, theta, bounds):
@@ -95,8 +95,8 @@ tuned = {
 found = {by: {theory: judge(theory, tuned[by][0]) for theory in THEORIES} for by in THEORIES}
 
 # %%
-# The table. The free energy is flat around its minimum, and a few test examples lie at the border,
-# so that the last digit and an error or two depend on where the search stops.
+# The table. The free energy is flat around its minimum, and a few test examples lie close to the
+# decision boundary, so the last digit and an error or two depend on where the optimiser stops.
 
 PUBLISHED = {
     "ensemble": {"ensemble": (100.6, 72), "naive": (183.2, 70)},
@@ -111,8 +111,8 @@ for by in THEORIES:
         print(f"{by:10s}{who:>10s} {F1:11.{digits}f} {e1:15d} {F2:16.{digits}f} {e2:15d}")
 
 # %%
-# The ensemble free energy has a second minimum, as deep to a hundredth, with six errors fewer:
-# one data set does not say which theory tunes better, as the authors warn.
+# The ensemble free energy has a second minimum. Its value is the same to a hundredth, but it makes
+# six errors fewer. As the authors warn, one data set cannot show which theory tunes better.
 
 if not QUICK:
     kernel, _ = tune("ensemble", start(1.0 / 7.0))
@@ -121,7 +121,7 @@ if not QUICK:
 
 # %%
 # Expectation propagation, whose fixed points are those of the TAP equations, with the probit
-# likelihood and a free amplitude: the same model in other coordinates. Several other programs
+# likelihood and a free amplitude: the same model with other parameters. Several other programs
 # reach 99.58, 71 errors and a test log loss of 0.440.
 
 ep = GaussianProcessClassifier(1.0 * RBF([1.0] * 7)).fit(X, y)
@@ -132,10 +132,10 @@ print(
 print(f"    {errors(ep)} test errors, test log loss {loss:.4f}")
 
 # %%
-# The paper's figure shows naive free energy and test errors along the tuning, starting from uniform
-# relevances. Our L-BFGS takes fewer and longer steps than their gradient descent. On the right, the
-# relevances that the free energies end with, each theory's largest set to one. All agree that blood
-# pressure and skin fold do not matter and that glucose, age and pedigree do; they differ on body
+# The paper's figure shows the naive free energy and the test errors during tuning, starting from
+# uniform relevances. Our L-BFGS takes fewer and longer steps than their gradient descent. On the
+# right are the tuned relevances, with each theory's largest set to one. All agree that blood
+# pressure and skin fold do not matter and that glucose, age and pedigree do. They differ on body
 # mass index and the number of pregnancies.
 
 start_kernel, path = start(1.0 / 7.0), tuned["naive"][1]

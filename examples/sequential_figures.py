@@ -3,15 +3,16 @@ One example after the other: sonar and crabs
 ============================================
 
 The second figure of Csató, Fokoué, Opper, Schottky and Winther, "Efficient approaches to Gaussian
-process classification" (NIPS 12, 2000): errors while examples are presented one by one. Sonar and
-crabs, polynomial kernel (1 + x·x'/d)², step likelihood. Training and test errors against the number
-of presentations, for several random orders; after the first sweep the training examples are
-presented again, either as if they were new (the paper's heuristic) or with their old contributions
-taken out first (expectation propagation). The paper finds that one sweep is enough for zero
-training errors on sonar, and that presenting the data again helps only a little.
+process classification" (NIPS 12, 2000), shows the errors while examples are presented one by one.
+The data are sonar and crabs, the kernel is the polynomial (1 + x·x'/d)², and the likelihood is a
+step. Here are training and test errors against the number of presentations, for several random
+orders. After the first sweep the training examples are presented again, either as if they were new
+(the paper's heuristic) or after removing their old contributions (expectation propagation). The
+paper finds that one sweep is enough for zero training errors on sonar, and that presenting the data
+again helps only a little.
 
 Run as a script it prints the errors after each sweep and writes ``output/sequential.png``;
-``--quick`` takes two orders and coarse steps, ``--out`` another folder.
+``--quick`` uses two orders and coarse steps, ``--out`` another folder.
 """
 
 import argparse
@@ -60,7 +61,7 @@ def errors(clf: OnlineGaussianProcessClassifier, t: Task) -> tuple[float, float]
 
 
 def presented(t: Task, sweeps: int, step: int) -> list[tuple[int, float, float]]:
-    """Return the errors after every few presentations, the data presented again and again."""
+    """Return the errors after every few presentations, over several sweeps through the data."""
     clf, found = estimator(), []
     n = len(t.y)
     for begin in range(0, sweeps * n, step):
@@ -71,7 +72,7 @@ def presented(t: Task, sweeps: int, step: int) -> list[tuple[int, float, float]]
 
 
 def removed(t: Task, sweeps: int) -> list[tuple[int, float, float]]:
-    """Return the errors after each sweep, old contributions taken out first."""
+    """Return the errors after each sweep, with old contributions removed first."""
     return [(k * len(t.y), *errors(estimator(k).fit(t.X, t.y), t)) for k in range(2, sweeps + 1)]
 
 
