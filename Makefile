@@ -11,7 +11,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow lint format report docs bench curves clean
+.PHONY: help venv test slow farm lint format report docs bench curves clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -37,6 +37,9 @@ test: $(VENV)/.dev  ## run the tests (without those marked slow)
 
 slow: $(VENV)/.dev  ## run the slow tests as well
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -q -m 'slow or not slow' $(PYTEST_ARGS)
+
+farm: $(VENV)/.dev  ## solve all hostile problems
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -q -m slow tests/test_farm.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .
