@@ -55,7 +55,7 @@ def _fit(n: int, device: str) -> dict[str, Any]:
     before = _reset(device)
     begin = time.perf_counter()
     best = maximise(evidence, np.zeros_like(theta), np.log([[1e-5, 1e5]] * len(theta)))
-    (fit,) = evidence.fits(best.theta)
+    (fit,) = evidence.at(best.theta).fits
     _synchronize(device)
     return {
         "n": n,
@@ -107,7 +107,7 @@ def _agreement(device: str) -> float:
 def _evidence(X: Any, y: Any, tol: float = EP.tol) -> tuple[Evidence, np.ndarray]:
     kernel = rule(1.0 * RBF(np.ones(_INPUTS)))
     theta = np.r_[1.0, np.full(_INPUTS, np.log(3.0))]
-    return Evidence(kernel, X, [y], Probit(), EP(tol), 0.0 * y + 1.0), theta
+    return Evidence.of(kernel, X, [y], Probit(), EP(tol), 0.0 * y + 1.0), theta
 
 
 def _on(device: str, *arrays: np.ndarray) -> list[Any]:

@@ -44,7 +44,7 @@ def _warm_evaluation(kernel: Any, X: Any, y: Any, count: Callable[[], None]) -> 
     from cavity.kernels import rule
     from cavity.likelihoods import Probit
 
-    evidence = Evidence(rule(kernel), X, [y], Probit(), EP(tol=_LOOSE), np.ones(len(y)))
+    evidence = Evidence.of(rule(kernel), X, [y], Probit(), EP(tol=_LOOSE), np.ones(len(y)))
     starts = [fit.start for fit in evidence.fits(kernel.theta)]
     count()
     theta = kernel.theta + _MOVE

@@ -56,9 +56,9 @@ def integral(g):
 Z = integral(lambda f: 1.0)
 mean = integral(lambda f: f) / Z
 variance = integral(lambda f: (f - mean) ** 2) / Z
-one = Problem(Logit(), DensePrior(np.array([[PRIOR_VARIANCE]])), np.ones(1), np.ones(1))
+one = Problem.of(Logit(), DensePrior(np.array([[PRIOR_VARIANCE]])), np.ones(1), np.ones(1))
 fits = {"Laplace": Laplace().fit(one), "EP": EP().fit(one)}
-marginals = {name: fit.posterior.local.q for name, fit in fits.items()}
+marginals = {name: fit.posterior.local().q for name, fit in fits.items()}
 
 print("one latent value     mean  variance  log evidence  p(next is +)")
 print(f"{'quadrature':15s}{mean:10.4f}{variance:10.4f}{np.log(Z):14.5f}{integral(expit) / Z:14.4f}")

@@ -34,11 +34,11 @@ def test_copies_are_those_of_inference(likelihood, variance):
     cavity = Marginals(np.zeros(1), np.array([variance]))
     prior = DensePrior(np.array([[variance]]))
     for s, (slope, curvature) in enumerate(copies(cavity), start=1):
-        fit = EP(tol=1e-10).fit(Problem(likelihood, prior, y, np.array([float(s)])))
+        fit = EP(tol=1e-10).fit(Problem.of(likelihood, prior, y, np.array([float(s)])))
         # EP's own tolerance, through a contraction that is slow for wide priors.
         assert_allclose(slope, fit.posterior.alpha, rtol=1e-6)
         assert_allclose(
-            variance * (1.0 + variance * curvature), fit.posterior.local.q.variance, rtol=1e-6
+            variance * (1.0 + variance * curvature), fit.posterior.local().q.variance, rtol=1e-6
         )
 
 

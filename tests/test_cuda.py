@@ -29,7 +29,7 @@ def answers(convert, name, lik, kernel):
     X, X_new = rng.normal(size=(150, 3)), rng.normal(size=(20, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=150) > 0, 1.0, -1.0)
     compute = rule(kernel)
-    found = Evidence(
+    found = Evidence.of(
         compute,
         convert(X),
         [convert(y)],
@@ -37,7 +37,7 @@ def answers(convert, name, lik, kernel):
         method(name, tol=1e-11),
         convert(np.ones(150)),
     )
-    (fit,) = found.fits(kernel.theta)
+    (fit,) = found.at(kernel.theta).fits
     gradient = found.gradient(kernel.theta, [fit]) if fit.method.has_gradient else np.empty(0)
     K_new = compute.matrix(convert(X_new), convert(X))
     new = fit.posterior.predict(K_new, compute.diag(convert(X_new)))

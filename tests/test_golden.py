@@ -31,7 +31,7 @@ STRONG = 10.0 * np.exp(-R2 / 50.0) + 0.1 * np.eye(5)
 
 
 def fit(name, lik, K, y=Y):
-    found = method(name, tol=1e-10).fit(Problem(lik, DensePrior(K), y, np.ones(len(y))))
+    found = method(name, tol=1e-10).fit(Problem.of(lik, DensePrior(K), y, np.ones(len(y))))
     assert found.report.converged
     return found
 
@@ -80,8 +80,9 @@ def test_ep_with_probit():
 def test_ep_gradient():
     """The slopes of EP's −log Z in log length scale and log amplitude; published digits."""
     kernel = ConstantKernel(1.5**2) * RBF(2.0)
-    evidence = Evidence(rule(kernel), X, [Y], Probit(), EP(tol=1e-10), np.ones(5))
-    _, gradient = evidence.value_and_gradient(kernel.theta)
+    evidence = Evidence.of(rule(kernel), X, [Y], Probit(), EP(tol=1e-10), np.ones(5))
+    here = evidence.at(kernel.theta)
+    _, gradient = here.value, here.gradient
     # The first hyperparameter is the amplitude's square.
     assert -2.0 * gradient[0] == pytest.approx(-0.0536, abs=1e-3)
     assert -gradient[1] == pytest.approx(-0.0552, abs=1e-3)

@@ -70,7 +70,7 @@ def evidence(kernel, how, lik, copies=None, targets=1):
     X, y = data()
     ys = [y * np.where(np.arange(N) % (k + 2) == 0, -1.0, 1.0) if k else y for k in range(targets)]
     # Noise in the kernel makes K invertible for the methods that need it, and is tested as well.
-    return Evidence(
+    return Evidence.of(
         rule(kernel + WhiteKernel(0.4)),
         X,
         ys,
@@ -87,8 +87,9 @@ def differences(value, theta, h=1e-4):
 
 def check(ev):
     theta = ev.rule.theta
-    value, gradient = ev.value_and_gradient(theta)
-    assert value == pytest.approx(ev.value(theta), rel=1e-12)
+    here = ev.at(theta)
+    value, gradient = here.value, here.gradient
+    assert value == pytest.approx(ev.at(theta).value, rel=1e-12)
     truth = differences(ev.value, theta)
     # Central differences err by h² times the third derivative, and by rounding over h: 1e-8.
     np.testing.assert_allclose(gradient, truth, rtol=1e-5, atol=1e-7)
@@ -131,8 +132,9 @@ def test_fixed_hyperparameters_have_no_gradient():
     """A kernel with nothing free gives an empty gradient and its evidence."""
     kernel = RBF(0.9, length_scale_bounds="fixed")
     X, y = data()
-    ev = Evidence(rule(kernel), X, [y], Probit(), EP(), np.ones(N))
-    value, gradient = ev.value_and_gradient(ev.rule.theta)
+    ev = Evidence.of(rule(kernel), X, [y], Probit(), EP(), np.ones(N))
+    here = ev.at(ev.rule.theta)
+    value, gradient = here.value, here.gradient
     assert np.isfinite(value)
     assert gradient.shape == (0,)
 
@@ -142,12 +144,13 @@ def test_maximum_is_stationary():
     ev = evidence(KERNELS["rbf"], EP(), "probit")
     bounds = np.array([[-3.0, 3.0], [-3.0, 3.0]])
     best = maximise(ev, ev.rule.theta, bounds)
-    value, gradient = ev.value_and_gradient(best.theta)
+    here = ev.at(best.theta)
+    value, gradient = here.value, here.gradient
     assert value == pytest.approx(best.value, rel=1e-8)
     inside = (best.theta > bounds[:, 0]) & (best.theta < bounds[:, 1])
     # L-BFGS-B stops at a projected gradient of 1e-5 or a relative change of 2e-9.
     assert np.all(np.abs(gradient[inside]) < 1e-2)
-    assert value >= ev.value(ev.rule.theta)
+    assert value >= ev.at(ev.rule.theta).value
 
 
 def test_restarts_are_drawn_inside_the_bounds():
@@ -173,7 +176,7 @@ def test_search_steps_around_a_singular_kernel():
             return (np.nan * answer[0], answer[1]) if eval_gradient else np.nan * answer
 
     X, y = data()
-    ev = Evidence(rule(Fragile(1.0)), X, [y], Probit(), EP(), np.ones(N))
+    ev = Evidence.of(rule(Fragile(1.0)), X, [y], Probit(), EP(), np.ones(N))
     best = maximise(ev, np.zeros(1), np.array([[-3.0, 3.0]]))
-    assert best.value >= ev.value(np.zeros(1))
+    assert best.value >= ev.at(np.zeros(1)).value
     assert best.theta[0] < np.log(2.0)

@@ -37,7 +37,7 @@ def problem(lik, K=None, y=None, copies=None, xp=np):
     K = covariance() if K is None else K
     y = labels(len(K)) if y is None else y
     copies = np.ones(len(K)) if copies is None else copies
-    return Problem(lik, DensePrior(xp.asarray(K)), xp.asarray(y), xp.asarray(copies))
+    return Problem.of(lik, DensePrior(xp.asarray(K)), xp.asarray(y), xp.asarray(copies))
 
 
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])
@@ -114,7 +114,7 @@ def test_array_libraries_agree(name, lik, xp):
 
 
 def outputs(fit):
-    yield from fit.posterior.local.q
+    yield from fit.posterior.local().q
     yield fit.posterior.alpha
     yield fit.loo_log_prob()
     yield fit.start.variance
@@ -130,7 +130,7 @@ def test_many_examples_of_one_kind(name, lik):
     fit = method(name).fit(problem(likelihood(lik), copies=np.full(N, 100.0)))
     assert fit.report.converged
     assert np.isfinite(fit.log_evidence)
-    assert np.all(fit.posterior.local.q.variance > 0.0)
+    assert np.all(fit.posterior.local().q.variance > 0.0)
 
 
 @pytest.mark.parametrize("name", [m for m in CLASSIFYING if m != "sequential"])
@@ -151,7 +151,7 @@ def test_fractional_weight_of_a_gaussian_is_less_noise():
     a = EP(tol=TIGHT).fit(problem(lik, copies=np.full(N, w)))
     b = EP(tol=TIGHT).fit(problem(type(lik)(noise / w)))
     np.testing.assert_allclose(a.posterior.mean, b.posterior.mean, rtol=1e-9)
-    np.testing.assert_allclose(a.posterior.local.q.variance, b.posterior.local.q.variance)
+    np.testing.assert_allclose(a.posterior.local().q.variance, b.posterior.local().q.variance)
 
 
 @pytest.mark.parametrize("lik", [Step(), Logit()])

@@ -147,10 +147,10 @@ def test_any_shape():
 
 def test_latent_noise():
     """A probit is a step on a latent value with its noise added; logit and step have none."""
-    s2 = Probit(0.3).latent_noise
+    s2 = Probit(0.3).noise_variance
     assert_array_equal(Step().tilted(1.0, Marginals(M, V + s2)), Probit(0.3).tilted(1.0, C))
-    assert Gaussian(0.3).latent_noise == 0.3
-    assert Logit().latent_noise == Step().latent_noise == 0.0
+    assert Gaussian(0.3).noise_variance == 0.3
+    assert Logit().noise_variance == Step().noise_variance == 0.0
 
 
 def test_subset():

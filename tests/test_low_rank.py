@@ -40,7 +40,7 @@ def table(n, seed=2):
 
 def evidence(method, likelihood, kernel, n=450):
     X, y = table(n)
-    return Evidence(rule(kernel), X, [y], likelihood, method, np.ones(n))
+    return Evidence.of(rule(kernel), X, [y], likelihood, method, np.ones(n))
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def test_posterior():
     got, want = prior.condition(s), DensePrior(whole(prior)).condition(s)
     # A dozen examples with B's condition number near a hundred.
     close = {"rtol": 1e-11, "atol": 1e-12}
-    for a, b in zip(got.local.q, want.local.q, strict=True):
+    for a, b in zip(got.local().q, want.local().q, strict=True):
         np.testing.assert_allclose(a, b, **close)
-    np.testing.assert_allclose(got.local.rest, want.local.rest, **close)
+    np.testing.assert_allclose(got.local().rest, want.local().rest, **close)
     np.testing.assert_allclose(got.alpha, want.alpha, **close)
     np.testing.assert_allclose(got.half_log_det, want.half_log_det, **close)
 
@@ -67,7 +67,7 @@ def test_posterior_under_empty_sites():
     prior, (tau, nu) = low_rank_prior(), sites()
     tau[::3] = 0.0
     got, want = prior.condition(Sites(tau, nu)), DensePrior(whole(prior)).condition(Sites(tau, nu))
-    np.testing.assert_allclose(got.local.q.variance, want.local.q.variance, rtol=1e-11)
+    np.testing.assert_allclose(got.local().q.variance, want.local().q.variance, rtol=1e-11)
 
 
 def test_products():
@@ -114,10 +114,12 @@ def test_same_solution(without_stand_in, method, likelihood, kernel):
     """Evidence and gradient are those that the iteration finds without a stand-in."""
     this = evidence(method, likelihood, kernel)
     theta = this.rule.theta
-    value, gradient = this.value_and_gradient(theta)
+    here = this.at(theta)
+    value, gradient = here.value, here.gradient
     without_stand_in()
     tight = replace(this, method=replace(method, tol=1e-9))
-    truth, slope = tight.value_and_gradient(theta)
+    there = tight.at(theta)
+    truth, slope = there.value, there.gradient
     # The methods' own promise: eleven digits of a stationary evidence, six of its gradient.
     assert value == pytest.approx(truth, rel=1e-9)
     np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-5)
@@ -128,9 +130,9 @@ def test_a_step_is_cheaper_from_nearby(method):
     """After a step of 5 % in the hyperparameters the last fit saves iterations, not digits."""
     this = evidence(method, Probit(), 9.0 * RBF(2.0))
     theta = this.rule.theta
-    (here,) = this.fits(theta)
-    (warm,) = this.fits(theta + 0.05, [here.start])
-    (cold,) = this.fits(theta + 0.05)
+    (here,) = this.at(theta).fits
+    (warm,) = this.at(theta + 0.05, [here.start]).fits
+    (cold,) = this.at(theta + 0.05).fits
     assert warm.report.n_iter <= cold.report.n_iter
     assert warm.log_evidence == pytest.approx(cold.log_evidence, rel=1e-9)
 
@@ -138,6 +140,6 @@ def test_a_step_is_cheaper_from_nearby(method):
 def test_sharp_likelihood():
     """Noise-free labels, whose sites know no bound, are solved as well."""
     this = evidence(EP(), Step(), 4.0 * RBF(0.7), n=420)
-    (fit,) = this.fits(this.rule.theta)
+    (fit,) = this.at(this.rule.theta).fits
     assert fit.report.converged
     assert np.isfinite(fit.log_evidence)

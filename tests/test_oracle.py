@@ -79,7 +79,7 @@ def results():
     rows = []
     for _ in range(PROBLEMS):
         K, y = random_problem(rng)
-        problem = Problem(Probit(), DensePrior(K), y, np.ones(len(y)))
+        problem = Problem.of(Probit(), DensePrior(K), y, np.ones(len(y)))
         fits = {name: method(name).fit(problem) for name in CLASSIFYING}
         assert all(fit.report.converged for fit in fits.values())
         truth = exact(K, y)

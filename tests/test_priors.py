@@ -51,7 +51,7 @@ def plain(M):
 def check(K, s, rtol):
     truth = Textbook(K, *s)
     post = DensePrior(K).condition(s)
-    local = post.local
+    local = post.local()
     np.testing.assert_allclose(local.q.variance, truth.variance, rtol=rtol)
     scale = np.abs(truth.mean).max()
     np.testing.assert_allclose(local.q.mean, truth.mean, rtol=rtol, atol=rtol * scale)
@@ -74,8 +74,8 @@ def test_empty_sites():
     some = Sites(np.where(np.arange(N) % 2, tau, 0.0), np.where(np.arange(N) % 2, nu, 0.0))
     check(covariance(), some, 1e-12)
     post = DensePrior(covariance()).condition(DensePrior(covariance()).no_sites())
-    np.testing.assert_allclose(post.local.q.variance, np.diag(covariance()), rtol=1e-15)
-    np.testing.assert_array_equal(post.local.q.mean, np.zeros(N))
+    np.testing.assert_allclose(post.local().q.variance, np.diag(covariance()), rtol=1e-15)
+    np.testing.assert_array_equal(post.local().q.mean, np.zeros(N))
     np.testing.assert_array_equal(post.half_log_det, 0.0)
 
 
@@ -114,15 +114,15 @@ def test_singular_prior():
     s = sites(3)
     post = DensePrior(K).condition(s)
     truth = 1.0 / (0.5 + s.tau.sum())
-    np.testing.assert_allclose(post.local.q.variance, np.full(3, truth), rtol=1e-13)
+    np.testing.assert_allclose(post.local().q.variance, np.full(3, truth), rtol=1e-13)
     np.testing.assert_allclose(post.mean, np.full(3, truth * s.nu.sum()), rtol=1e-13)
 
 
 def test_zero_prior():
     """A prior that is certain of zero stays so."""
     post = DensePrior(np.zeros((3, 3))).condition(sites(3))
-    assert np.all(post.local.q.variance > 0.0)
-    assert np.all(post.local.q.variance < 1e-300)
+    assert np.all(post.local().q.variance > 0.0)
+    assert np.all(post.local().q.variance < 1e-300)
     np.testing.assert_array_equal(post.mean, np.zeros(3))
 
 
@@ -143,14 +143,14 @@ def test_answers_do_not_depend_on_the_order_asked(order):
     K, s = covariance(), sites()
     post = DensePrior(K).condition(s)
     if order == "marginals first":
-        _ = post.local
+        _ = post.local()
     truth = Textbook(K, *s)
     np.testing.assert_allclose(post.alpha, truth.alpha, rtol=1e-12)
     np.testing.assert_allclose(post.half_log_det, truth.half_log_det, rtol=1e-12)
     predicted = post.predict(K, np.diag(K))
     np.testing.assert_allclose(predicted.variance, truth.variance, rtol=1e-11)
     np.testing.assert_allclose(post.covariance(), truth.covariance, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(post.local.q.variance, truth.variance, rtol=1e-12)
+    np.testing.assert_allclose(post.local().q.variance, truth.variance, rtol=1e-12)
     assert post.half_log_det == post.half_log_det
 
 
@@ -227,7 +227,7 @@ def test_solve():
     post = DensePrior(K).condition(s)
     truth = np.linalg.solve(np.eye(N) + np.sqrt(s.tau)[:, None] * K * np.sqrt(s.tau), v)
     np.testing.assert_allclose(post.factor.solve(v), truth, rtol=1e-11)
-    _ = post.local
+    _ = post.local()
     np.testing.assert_allclose(post.factor.solve(v), truth, rtol=1e-11)
 
 
@@ -247,9 +247,9 @@ def test_other_array_libraries(library):
     here = DensePrior(K).condition(s)
     there = DensePrior(xp.asarray(K)).condition(Sites(*(xp.asarray(x) for x in s)))
     pairs = [
-        *zip(there.local.q, here.local.q, strict=True),
+        *zip(there.local().q, here.local().q, strict=True),
         (there.alpha, here.alpha),
-        (there.local.rest, here.local.rest),
+        (there.local().rest, here.local().rest),
         (there.half_log_det, here.half_log_det),
         (there.grad_K(), here.grad_K()),
         (there.covariance(), here.covariance()),
@@ -266,7 +266,7 @@ def test_a_posterior_that_is_gone_harms_no_answer():
     prior = DensePrior(A @ A.T)
     sites = [Sites(rng.uniform(0.1, 3.0, 30), rng.normal(size=30)) for _ in range(3)]
     first = prior.condition(sites[0])
-    known = [np.copy(part) for part in first.local.q]
+    known = [np.copy(part) for part in first.local().q]
     kept = first.local
     del first
     second = prior.condition(sites[1])

@@ -89,7 +89,7 @@ def test_jobs_change_no_bit(cls, data):
 def test_jobs_of_the_core_change_no_bit():
     """The same for `maximise` itself, whose restarts never find less than its first start."""
     X, y = two_classes()
-    ev = Evidence(rule(KERNEL), X, [2.0 * y - 1.0], Probit(), EP(), np.ones(len(y)))
+    ev = Evidence.of(rule(KERNEL), X, [2.0 * y - 1.0], Probit(), EP(), np.ones(len(y)))
     once = maximise(ev, KERNEL.theta, KERNEL.bounds)
     # One thread each, as the workers have: the core leaves BLAS to its caller.
     with threadpool_limits(1, "blas"):
@@ -135,7 +135,7 @@ def test_search_pays_with_many_relevances():
     X, y = load_sonar(return_X_y=True)
     X, sign = (X - X.mean(axis=0)) / X.std(axis=0), np.where(y == np.unique(y)[1], 1.0, -1.0)
     kernel = 1.0 * RBF([8.0] * 60)
-    ev = Evidence(rule(kernel), X, [sign], Probit(), EP(), np.ones(len(sign)))
+    ev = Evidence.of(rule(kernel), X, [sign], Probit(), EP(), np.ones(len(sign)))
 
     ours, theirs = (
         maximise(ev, kernel.theta, kernel.bounds, optimizer=o) for o in (None, scipy_as_it_is)
@@ -158,7 +158,7 @@ def relevances(n, d, seed, weak=0.0):
 
 def evidence_of_relevances(X, sign):
     kernel = rule(1.0 * RBF([1.0] * X.shape[1]))
-    return Evidence(kernel, X, [sign], Probit(), EP(), np.ones(len(sign)))
+    return Evidence.of(kernel, X, [sign], Probit(), EP(), np.ones(len(sign)))
 
 
 def test_coordinates_lead_back():
@@ -207,7 +207,7 @@ def test_relevance_is_found_again(far):
     stuck = maximise(ev, lost, bounds, optimizer=scipy_as_it_is)
     found = maximise(ev, lost, bounds)
     # Without it the evidence is clearly less; L-BFGS-B's own stop is 1e-6.
-    assert wanted.value > ev.value(lost) + 0.3
+    assert wanted.value > ev.at(lost).value + 0.3
     assert found.value == pytest.approx(wanted.value, abs=1e-3)
     assert found.value >= stuck.value - 1e-3
     assert found.theta[-1] == pytest.approx(wanted.theta[-1], abs=0.05)

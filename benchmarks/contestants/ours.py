@@ -19,7 +19,7 @@ def evidence_of(X: Any, y: Any, inference: str, likelihood: str) -> Evidence:
     """Return the evidence of an ARD kernel on the data."""
     kernel = rule(1.0 * RBF(np.ones(X.shape[1])))
     copies = np.ones(len(y))
-    return Evidence(kernel, X, [y], likelihood_of(likelihood), method(inference), copies)
+    return Evidence.of(kernel, X, [y], likelihood_of(likelihood), method(inference), copies)
 
 
 def evaluate(X: Any, y: Any, theta: Any, inference: str, likelihood: str) -> Evaluation:

@@ -69,10 +69,10 @@ def make_likelihood(name, noise=0.4):
 def infer(given, start=None):
     """Solve an inference problem, from the outcome of a similar one if it is given."""
     starts = None if start is None else [start.fit.start]
-    [fit] = _evidence(given).fits(given.kernel.theta, starts)
+    [fit] = _evidence(given).at(given.kernel.theta, starts).fits
     report, alpha = fit.report, np.array(fit.posterior.alpha)
     fell_back = (
-        "sequential" in report.message and getattr(given.method, "schedule", "") == "parallel"
+        "sweeps" in report.message and getattr(given.method, "schedule", "") == "parallel"
     )
     return Outcome(report.converged, report.n_iter, fit.log_evidence, alpha, fell_back, fit)
 
@@ -89,12 +89,12 @@ def measure(given, outcome, X_new):
         "loo": loo,
         "mean": mean,
         "variance": variance,
-        "gradient": _evidence(given).gradient(given.kernel.theta, [outcome.fit]),
+        "gradient": _evidence(given).at(given.kernel.theta).gradient,
     }
 
 
 def _evidence(given):
-    return Evidence(
+    return Evidence.of(
         rule(given.kernel), given.X, [given.y], given.likelihood, given.method, given.weight
     )
 

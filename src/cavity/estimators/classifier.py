@@ -14,9 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array
-from cavity.estimators.process import LatentProcess, warn_about
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
-from cavity.estimators.search import fit_latents
 from cavity.estimators.coding import BinaryTask, coding
 from cavity.estimators.fitted import FittedModel, infer, warn_about
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, progress_of, with_callbacks

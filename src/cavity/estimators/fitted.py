@@ -178,7 +178,9 @@ class FittedModel:
         n_train = max(len(process.X_train_) for process in self.processes)
         for block in block_slices(len(X), n_train):
             part = _part(prior_variance, block)
-            scores[block] = self._coding.scores([p.log_proba(X[block], part) for p in self.processes])
+            scores[block] = self._coding.scores(
+                [p.log_proba(X[block], part) for p in self.processes]
+            )
         return scores
 
     def loo_scores(self) -> Array:

@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
-from cavity.estimators.coding import ClassTasks, TargetTasks, class_codes
 from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.coding import ClassTasks, TargetTasks, class_codes
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import Memory, OnlineEstimator
 from cavity.estimators.streams import Rows, take_rows

@@ -85,6 +85,7 @@ class progress_of:  # noqa: N801  (called like a function)
         self._estimator = estimator
 
     def __call__(self, counts: Sequence[int]) -> list[FitProgress]:
+        """Return one for each start; tell the callbacks that the fit begins."""
         contexts = iter(_begin_fit(self._estimator, sum(counts)))
         places = [(p, s) for p, count in enumerate(counts) for s in range(count)]
         return [self._one(next(contexts), counts, *place) for place in places]

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import storage
 from cavity.arrays import Array
-from cavity.estimators.streams import Rows, Stream, streams_from_file, streams_to_file
 from cavity.estimators.coding import Tasks
+from cavity.estimators.streams import Rows, Stream, streams_from_file, streams_to_file
 from cavity.estimators.validation import kernel_rule
 from cavity.likelihoods import Likelihood
 from cavity.online import Options, empty_state

@@ -7,8 +7,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from cavity.arrays import Array
 from cavity import inference as methods
+from cavity.arrays import Array
 from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
 from cavity.likelihoods import Likelihood

@@ -112,9 +112,8 @@ def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, 
     u, revived = np.clip(coordinates.of(theta), *limits), False
     for _ in range(_ROUNDS):
         begin, failures = u, objective.n_failures
-        options = {"maxcor": _MEMORY}
         found = optimize.minimize(
-            at, u, method="L-BFGS-B", jac=True, bounds=limits.T, options=options
+            at, u, method="L-BFGS-B", jac=True, bounds=limits.T, options={"maxcor": _MEMORY}
         )
         if found.success or objective.n_failures == failures:
             begin = u = np.clip(found.x, *limits)

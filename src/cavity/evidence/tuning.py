@@ -103,7 +103,7 @@ def tune(
     bounds: Sequence[Array] | None = None,
     optimizer: str | Optimizer | None = "fmin_l_bfgs_b",
     n_restarts: int = 0,
-    rngs: Sequence[RandomGenerator] | None = None,
+    rngs: Sequence[RandomGenerator | None] | None = None,
     n_jobs: int | None = None,
     progress: Callable[[Sequence[int]], Sequence[Progress]] | None = None,
 ) -> list[Optimum]:
@@ -145,7 +145,7 @@ def tune(
     True
     """
     spaces = bounds or [evidence.rule.bounds for evidence in evidences]
-    generators = rngs or [None] * len(evidences)
+    generators: Sequence[RandomGenerator | None] = rngs or [None] * len(evidences)
     each = list(zip(evidences, spaces, generators, strict=True))
     starts = [_starting_points(e.rule.theta, b, n_restarts, rng) for e, b, rng in each]
     if optimizer is None:

@@ -64,9 +64,9 @@ class WarmStart(NamedTuple):
 
     sites: Any
     """The sites, or the name of the state that blocks of rows keep them under."""
-    variance: Array | None = None
+    variance: Array = None
     """λ, the variances that the likelihood sees."""
-    low_rank_variance: Array | None = None
+    low_rank_variance: Array = None
     """λ as the low-rank approximation of the prior had it."""
 
 

@@ -8,6 +8,7 @@ side by side oscillates (separable data under a wide prior).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cavity.arrays import Array, namespace
@@ -140,11 +141,11 @@ def self_consistent(method: Method, problem: Problem, start: WarmStart | None = 
     """
     equations = equations_of(method, problem)
     begin = _pre_solve(equations, problem, start)
-    options = {"tol": method.tol, "max_iter": method.max_iter, "memory": method.memory}
-    found = solve(_Variances(equations, begin, method.tol), begin.x(problem.prior), **options)
+    run = partial(solve, tol=method.tol, max_iter=method.max_iter, memory=method.memory)
+    found = run(_Variances(equations, begin, method.tol), begin.x(problem.prior))
     if not found.converged and begin.start is not start:
         begin = Begin(start)
-        found = solve(_Variances(equations, begin, method.tol), begin.x(problem.prior), **options)
+        found = run(_Variances(equations, begin, method.tol), begin.x(problem.prior))
     if not found.converged:
         swept = sweep(method, problem, start)
         if swept.report.converged:

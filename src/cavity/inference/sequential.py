@@ -160,7 +160,8 @@ def _present_again(problem: Problem, posterior: DensePosterior) -> DensePosterio
             own, problem.rows.y[t : t + 1], running.marginal(t), float(problem.rows.weight[t])
         )
         running.add(t, site)
-    return problem.prior.condition(running.sites)
+    again: DensePosterior = problem.prior.condition(running.sites)
+    return again
 
 
 class RunningPosterior:

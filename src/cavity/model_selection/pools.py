@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.process import LatentProcess
+from cavity.estimators.fitted import FittedProcess as LatentProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_prior_variance, is_precomputed, validate_inputs
 from cavity.kernels import Rule

@@ -125,7 +125,10 @@ class InducingPrior(NamedTuple):
     W: Array
     whole: bool = True
 
-    dense: ClassVar[bool] = False
+    @property
+    def dense(self) -> bool:
+        """Rows may come in blocks."""
+        return False
 
     @classmethod
     def of(

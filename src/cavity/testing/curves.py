@@ -65,7 +65,7 @@ def _check_little(found: Averages, pool: Pool) -> None:
 
 
 def _check_everything(found: Averages, pool: Pool) -> None:
-    problem = Problem(pool.likelihood, pool.prior, pool.y, np.ones_like(pool.y))
+    problem = Problem.of(pool.likelihood, pool.prior, pool.y, np.ones_like(pool.y))
     fit = EP(tol=_TOL).fit(problem)
     m, v = fit.cavities
     assert_allclose(found.held_out.G, v, rtol=_SAME, err_msg="leave-one-out variance")

@@ -10,6 +10,7 @@ from cavity.arrays import Array, copy, namespace, same_kind, to_numpy
 from cavity.inference import Fit, Method, Problem
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
+from cavity.sites import Rows
 
 __all__ = ["check_inference"]
 
@@ -20,7 +21,7 @@ _STEP = 1e-3
 
 
 def check_inference(
-    method: Method, likelihood: Likelihood, K: Array, y: Array, copies: Array | None = None
+    method: Method, likelihood: Likelihood, K: Array, y: Array, weight: Array | None = None
 ) -> None:
     """Check an inference method on a small problem with a log-concave likelihood.
 
@@ -37,7 +38,7 @@ def check_inference(
     K : array of shape (n, n)
         Covariance of the latent values, positive definite.
     y : array of shape (n,)
-    copies : array of shape (n,), optional
+    weight : array of shape (n,), optional
         How often each example counts, in whole numbers; ones, twos and threes if not given.
 
     Examples
@@ -48,22 +49,18 @@ def check_inference(
     >>> from cavity.testing import check_inference
     >>> check_inference(EP(), Probit(), np.eye(3) + 0.5, np.array([1.0, -1.0, 1.0]))
     """
-    assert method.needs in likelihood.offers, f"{likelihood} does not offer {method.needs!r}"
-    counts = _counts(copies, int(y.shape[0]))
+    assert method.serves(likelihood), f"{likelihood} does not offer {method.needs!r}"
+    counts = _counts(weight, int(y.shape[0]))
     method = replace(method, tol=min(method.tol, _TIGHT))
     before = copy(K)
-    once = Problem(likelihood, DensePrior(K), y, _filled(y, 1.0))
+    once = Problem.of(likelihood, DensePrior(K), y)
     _check_fit(method.fit(once))
     _check_copies(method, once, counts)
     assert_array_equal(to_numpy(K), to_numpy(before), err_msg="the fit modified K")
 
 
-def _counts(copies: Array | None, n: int) -> np.ndarray[Any, Any]:
-    return 1 + np.arange(n) % 3 if copies is None else to_numpy(copies).astype(int)
-
-
-def _filled(y: Array, value: float) -> Array:
-    return 0.0 * y + value
+def _counts(weight: Array | None, n: int) -> np.ndarray[Any, Any]:
+    return 1 + np.arange(n) % 3 if weight is None else to_numpy(weight).astype(int)
 
 
 def _check_fit(fit: Fit) -> None:
@@ -81,8 +78,8 @@ def _check_kind(fit: Fit) -> None:
     K = fit.problem.prior.K
     outputs = {
         "alpha": fit.posterior.alpha,
-        "mean": fit.posterior.local.q.mean,
-        "variance": fit.posterior.local.q.variance,
+        "mean": fit.posterior.local().q.mean,
+        "variance": fit.posterior.local().q.variance,
         "loo_log_prob": fit.loo_log_prob(),
     }
     for name, output in outputs.items():
@@ -94,7 +91,7 @@ def _check_posterior(fit: Fit) -> None:
     """Compare mean and variance with the prior and with predictions at the training rows."""
     K = fit.problem.prior.K
     prior_variance = to_numpy(fit.problem.prior.diag)
-    mean, variance = (to_numpy(moment) for moment in fit.posterior.local.q)
+    mean, variance = (to_numpy(moment) for moment in fit.posterior.local().q)
     alpha = to_numpy(fit.posterior.alpha)
     # What rounding may do to the sum over j of K_ij α_j, and a good deal more.
     reach = np.max(np.abs(to_numpy(K)) @ np.abs(alpha))
@@ -111,7 +108,7 @@ def _check_posterior(fit: Fit) -> None:
 def _check_leave_one_out(fit: Fit) -> None:
     log_p = to_numpy(fit.loo_log_prob())
     assert np.all(np.isfinite(log_p)), "a leave-one-out log probability is not finite"
-    y = fit.problem.y
+    y = fit.problem.rows.y
     if not np.all(np.abs(to_numpy(y)) == 1.0):
         return  # a density of real labels may exceed one
     assert np.all(log_p <= 0.0), "a leave-one-out probability exceeds one"
@@ -152,20 +149,21 @@ def _check_gradient(fit: Fit) -> None:
 
 def _check_copies(method: Method, once: Problem, counts: np.ndarray[Any, Any]) -> None:
     """Compare examples that count several times with rows that are repeated."""
-    weighted = once._replace(copies=same_kind(counts, once.y))
+    y = once.rows.y
+    weighted = once._replace(rows=Rows(y, same_kind(counts, y)))
     rows = np.repeat(np.arange(len(counts)), counts)
     try:
         few = method.fit(weighted)
     except ValueError:
-        if once.likelihood.latent_noise != 0.0:
+        if once.likelihood.noise_variance != 0.0:
             raise
         return  # without noise of their own, equal examples may be refused
     many = method.fit(_repeated(once, rows))
     assert few.report.converged, f"the fit with copies did not converge: {few.report.message}"
     _compare("with copies, the evidence", few.log_evidence, many.log_evidence)
     for k, name in enumerate(("mean", "variance")):
-        got = to_numpy(few.posterior.local.q[k])[rows]
-        _compare(f"with copies, the {name}", got, many.posterior.local.q[k])
+        got = to_numpy(few.posterior.local().q[k])[rows]
+        _compare(f"with copies, the {name}", got, many.posterior.local().q[k])
     _compare_leave_one_out(few, many, rows)
     if method.has_gradient:
         _compare("with copies, grad_K", few.grad_K(), _gathered(many.grad_K(), rows))
@@ -180,12 +178,12 @@ def _compare_leave_one_out(few: Fit, many: Fit, rows: np.ndarray[Any, Any]) -> N
 
 
 def _repeated(once: Problem, rows: np.ndarray[Any, Any]) -> Problem:
-    likelihood, prior, y, _ = once
+    likelihood, prior, (y, *_) = once
     xp = namespace(y)
     index = xp.asarray(rows)
     K = xp.take(xp.take(prior.K, index, axis=0), index, axis=1)
     labels = xp.take(y, index, axis=0)
-    return Problem(likelihood, DensePrior(K), labels, _filled(labels, 1.0))
+    return Problem.of(likelihood, DensePrior(K), labels)
 
 
 def _gathered(M: Array, rows: np.ndarray[Any, Any]) -> Array:
