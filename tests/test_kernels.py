@@ -5,7 +5,7 @@ import tracemalloc
 import mpmath
 import numpy as np
 import pytest
-from scipy.spatial.distance import squareform
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import (
     RBF,
     CompoundKernel,
@@ -25,9 +25,10 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from cavity.kernels import Precomputed, Rule, bessel, rule
+from cavity.kernels import Precomputed, Rule, bessel, length_scales, rule
 from cavity.kernels.base import _REGISTRY
-from cavity.kernels.distances import centre, contract, norm, pair_distances, square
+from cavity.kernels.distances import centre, contract, elementwise, tiles, tiles_of
+from cavity.kernels.scaled import ScaledRule
 from cavity.testing import check_kernel
 
 FREE = (1e-5, 1e5)
@@ -134,6 +135,40 @@ def test_composite_contract(index, d):
     check_kernel(composites(d)[index], inputs(9, d))
 
 
+@pytest.mark.parametrize("base_bounds", [FREE, "fixed"])
+@pytest.mark.parametrize("white_bounds", [FREE, "fixed"])
+@pytest.mark.parametrize("constant_bounds", [FREE, "fixed"])
+@pytest.mark.parametrize("base", [RBF, Matern, Halved])
+def test_scaled_contract(base, constant_bounds, white_bounds, base_bounds):
+    """c·base + white in every order agrees with scikit-learn's, whatever is fixed."""
+    c, white = ConstantKernel(2.5, constant_bounds), WhiteKernel(0.3, white_bounds)
+    k, X = base([0.7, 1.2], base_bounds), inputs(9, 2)
+    for kernel in (c * k, k * c, k + white, white + k):
+        assert type(rule(kernel)) is ScaledRule
+        check_kernel(kernel, X)
+    for kernel in (c * k + white, k * c + white, white + c * k, white + k * c):
+        assert type(rule(kernel)) is ScaledRule
+        check_kernel(kernel, X)
+        check_kernel(kernel + DotProduct(0.6) ** 2, X)
+        check_kernel(Matern(0.8, nu=1.5) * kernel, X)
+        check_kernel(1.5 * (kernel + white) + white, X)
+
+
+def test_scaled_reads_the_matrix():
+    """With K given an RBF's distances are not computed again, nor is K's diagonal looked at."""
+    X, G = inputs(200, 3), weights(200)
+    r = rule(2.0 * RBF([0.7, 1.2, 0.9]) + WhiteKernel(0.3))
+    K = r.matrix(X)
+    truth = r.vjp(X, None, G)
+    K[np.ix_([0, 1], [0, 1])] += 1.0
+    change = r.vjp(X, None, G, K) - r.vjp(X, None, G)
+    difference = (X[0] - X[1]) ** 2 / np.array([0.7, 1.2, 0.9]) ** 2
+    expected = np.array([G[:2, :2].sum(), *(2.0 * G[0, 1] * difference), 0.0])
+    # Rounding of 200² terms of size 1.
+    np.testing.assert_allclose(change, expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(r.vjp(X, None, G), truth, rtol=0, atol=0)
+
+
 def test_every_rule_is_covered():
     """The contract tests above reach every registered class."""
     covered = {type(k) for k in leaves(3, FREE)} | {Sum, Product, Exponentiation}
@@ -188,25 +223,27 @@ def test_offsets_and_length_scales(nu, length, offset, d):
     # The promise is 1e-10 of the sum of absolute terms; the scaled inputs themselves are rounded.
     tolerance = 1e-10 + 4.0 * EPS * offset / length
     terms = np.abs(G[:, :, None] * kernel(X, eval_gradient=True)[1]).sum(axis=(0, 1))
-    error = np.abs(rule(kernel).vjp(X, G) - exact_gradient(kernel, X, G))
-    assert np.all(error <= tolerance * (terms + np.abs(G).mean()))
+    for Z in (None, X):
+        error = np.abs(rule(kernel).vjp(X, Z, G) - exact_gradient(kernel, X, G))
+        assert np.all(error <= tolerance * (terms + np.abs(G).mean()))
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("rough", [False, True])
-def test_both_contractions_agree(rough):
+def test_both_contractions_agree(rough, symmetric):
     """The product formula and the exact one give the same; close pairs choose the exact one."""
     U = inputs(150, 3)
     U[1] = U[0] + 1e-9
     D = ((U[:, None] - U[None]) ** 2).sum(-1)
-    W = weights(150) * np.exp(-D)
+    G, w = weights(150), np.exp(-D)
     if rough:
-        W /= np.sqrt(D + np.eye(150))
-        W[0, 1] = W[1, 0] = 1e9
-    np.fill_diagonal(W, 0.0)
-    truth = np.einsum("ij,ijd->d", W, (U[:, None] - U[None]) ** 2)
+        w /= np.sqrt(D + np.eye(150))
+        w[0, 1] = w[1, 0] = 1e9
+    truth = np.einsum("ij,ijd->d", G * w, (U[:, None] - U[None]) ** 2)
     U = U - centre(U)
+    ours = contract(G, U, None if symmetric else U, tiles_of(w, symmetric))
     # Rounding of 150² terms of size 1.
-    np.testing.assert_allclose(contract(U, W, norm(weights(150))), truth, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(ours, truth, rtol=0, atol=1e-11)
 
 
 def test_an_enormous_input_spoils_no_other():
@@ -219,8 +256,8 @@ def test_an_enormous_input_spoils_no_other():
         block = np.ix_(others, others)
         np.testing.assert_allclose(r.matrix(X)[block], r.matrix(X[others]), rtol=1e-12)
         # Rounding of about 200 terms of size 1.
-        gradient = r.vjp(X[others], G[block])
-        np.testing.assert_allclose(r.vjp(X, G), gradient, rtol=0, atol=1e-12)
+        gradient = r.vjp(X[others], None, G[block])
+        np.testing.assert_allclose(r.vjp(X, None, G), gradient, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("factor", [1e-150, 1e-30, 1e30, 1e150, 1e200])
@@ -237,7 +274,8 @@ def test_inputs_of_any_size(factor):
         2.0 * RBF([1.0, 2.0]) + WhiteKernel(),
     ]
     for kernel in kernels:
-        K, gradient = rule(kernel).matrix(X), rule(kernel).vjp(X, G)
+        K, gradient = rule(kernel).matrix(X), rule(kernel).vjp(X, None, G)
+        assert np.all(np.isfinite(rule(kernel).vjp(X, X[:4], G[:, :4]))), kernel
         assert np.all(np.isfinite(K)), kernel
         assert np.all(np.isfinite(rule(kernel).matrix(X, X[:4]))), kernel
         assert np.all(np.isfinite(gradient)), kernel
@@ -251,7 +289,7 @@ def test_length_scales_of_any_size(length, nu):
     limit = np.eye(8) if length < 1 else np.ones((8, 8))
     # At nu = 0.3 the constant is approached as length^-0.6 = 1e-18; its logarithms round at 1e-14.
     np.testing.assert_allclose(r.matrix(X), limit, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(r.vjp(X, weights(8)), 0.0, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(r.vjp(X, None, weights(8)), 0.0, rtol=0, atol=1e-15)
 
 
 def test_other_extreme_hyperparameters():
@@ -264,7 +302,7 @@ def test_other_extreme_hyperparameters():
             RationalQuadratic(1.0, a),
         ):
             assert np.all(np.isfinite(rule(kernel).matrix(X)))
-            assert np.all(np.isfinite(rule(kernel).vjp(X, G)))
+            assert np.all(np.isfinite(rule(kernel).vjp(X, None, G)))
 
 
 def test_duplicates_are_perfectly_correlated():
@@ -295,9 +333,9 @@ def test_pairwise_kernel(metric):
     r = rule(kernel)
     np.testing.assert_allclose(r.matrix(X), kernel(X), rtol=1e-12)
     np.testing.assert_allclose(r.diag(X), kernel.diag(X), rtol=1e-12)
-    np.testing.assert_allclose(r.vjp(X, weights(7)), exact_gradient(kernel, X, weights(7)))
-    assert not r.noisy(X)
-    assert rule(kernel + WhiteKernel()).noisy(X)
+    np.testing.assert_allclose(r.vjp(X, None, weights(7)), exact_gradient(kernel, X, weights(7)))
+    assert not np.any(r.noise(X))
+    np.testing.assert_allclose(rule(kernel + WhiteKernel(0.3)).noise(X), 0.3, rtol=1e-10)
 
 
 def test_compound_kernel_is_refused():
@@ -306,7 +344,7 @@ def test_compound_kernel_is_refused():
     with pytest.raises(ValueError, match="CompoundKernel one at a time"):
         r.matrix(inputs(4, 2))
     with pytest.raises(ValueError, match="CompoundKernel one at a time"):
-        r.vjp(inputs(4, 2), weights(4))
+        r.vjp(inputs(4, 2), None, weights(4))
 
 
 def test_wrong_number_of_length_scales_is_refused():
@@ -331,9 +369,14 @@ def test_slow_path_in_blocks(monkeypatch):
     truth = exact_gradient(whole.kernel, X, weights(50))
     words = [f"word{i}" for i in range(50)]
     of_words = exact_gradient(SharedLetters(), words, weights(50))
+    rectangle = np.ascontiguousarray(weights(50)[:, :23])
+    of_two = Rule(whole.kernel).vjp(X, X[:23], rectangle)
     monkeypatch.setattr("cavity.kernels.base._BUDGET", 4 * 8 * 4 * (2 * 7) ** 2)
-    np.testing.assert_allclose(whole.vjp(X, weights(50)), truth, rtol=1e-10)
-    np.testing.assert_allclose(rule(SharedLetters()).vjp(words, weights(50)), of_words, rtol=1e-10)
+    np.testing.assert_allclose(whole.vjp(X, X[:23], rectangle), of_two, rtol=1e-10)
+    np.testing.assert_allclose(whole.vjp(X, None, weights(50)), truth, rtol=1e-10)
+    np.testing.assert_allclose(
+        rule(SharedLetters()).vjp(words, None, weights(50)), of_words, rtol=1e-10
+    )
 
 
 def test_slow_path_memory():
@@ -343,13 +386,13 @@ def test_slow_path_memory():
     kernel = Halved([3.0] * p)
     tracemalloc.start()
     try:
-        gradient = rule(kernel).vjp(X, G)
+        gradient = rule(kernel).vjp(X, None, G)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     # The budget is 64 MiB in all, the tensor alone 176 MiB.
     assert peak < 0.45 * n * n * p * 8
-    np.testing.assert_allclose(gradient, 0.5 * rule(RBF([3.0] * p)).vjp(X, G), rtol=1e-9)
+    np.testing.assert_allclose(gradient, 0.5 * rule(RBF([3.0] * p)).vjp(X, None, G), rtol=1e-9)
 
 
 def test_fast_path_memory():
@@ -359,7 +402,7 @@ def test_fast_path_memory():
     for kernel in (RBF([6.0] * d), Matern([6.0] * d, nu=1.5), 2.0 * RBF([6.0] * d) + WhiteKernel()):
         tracemalloc.start()
         try:
-            rule(kernel).vjp(X, G)
+            rule(kernel).vjp(X, None, G)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -376,14 +419,35 @@ def test_names_and_bounds():
     assert rule(RationalQuadratic()).names == ["alpha", "length_scale"]
 
 
+def test_length_scales_are_told_by_name():
+    """Length scales are found at any depth, in names of hyperparameters and of parameters."""
+    kernel = 2.0 * RBF([1.0, 2.0]) + ExpSineSquared()
+    assert list(length_scales(rule(kernel).names)) == [False, True, True, True, False]
+    parameters = list(kernel.get_params())
+    found = [
+        p for p, is_length in zip(parameters, length_scales(parameters), strict=True) if is_length
+    ]
+    assert sorted(found) == ["k1__k2__length_scale", "k2__length_scale"]
+    assert length_scales([]).shape == (0,)
+
+
 def test_noise_is_found():
-    """Noise is reported where the training matrix has more on its diagonal than K(X, X)."""
+    """Noise is what the training matrix has more on its diagonal than K(X, X)."""
     X = inputs(100, 1)
-    assert rule(RBF() + WhiteKernel()).noisy(X)
-    assert rule((RBF() + WhiteKernel()) ** 2).noisy(X)
-    assert Rule(RBF() + WhiteKernel()).noisy(X)
-    assert not rule(RBF() + DotProduct() * Matern()).noisy(X)
-    assert not Rule(RBF()).noisy(X)
+    variance = X[:, 0] ** 2 + 0.49
+    for kernel, noise in (
+        (RBF() + WhiteKernel(0.3), 0.3),
+        ((RBF() + WhiteKernel(0.3)) ** 2, 0.69),
+        (2.0 * (RBF() + WhiteKernel(0.3)) + WhiteKernel(0.1), 0.7),
+        (WhiteKernel(0.3) * (DotProduct(0.7) + WhiteKernel(0.2)), 0.3 * (variance + 0.2)),
+        (RBF() + DotProduct() * Matern(), 0.0),
+        (RBF(), 0.0),
+    ):
+        np.testing.assert_allclose(rule(kernel).noise(X), noise, rtol=1e-13)
+        # Without a rule, a difference of two diagonals.
+        np.testing.assert_allclose(Rule(kernel).noise(X), noise, rtol=1e-10)
+    assert not np.any(rule(RBF() + DotProduct() * Matern()).noise(X))
+    assert not np.any(Rule(RBF()).noise(X))
 
 
 def test_precomputed():
@@ -393,12 +457,13 @@ def test_precomputed():
     assert r.matrix(K) is K
     assert r.matrix(K[:2], K) is not K
     np.testing.assert_array_equal(r.diag(K), np.ones(6))
-    assert r.vjp(K, weights(6)).shape == (0,)
+    assert r.vjp(K, None, weights(6)).shape == (0,)
     assert r.theta.shape == (0,)
     assert r.bounds.shape == (0, 2)
     assert r.names == []
     assert r.with_theta(np.empty(0)) is r
-    assert not r.noisy(K)
+    np.testing.assert_array_equal(r.noise(K), np.zeros(6))
+    assert r.vjp_diag(K, np.ones(6)).shape == (0,)
     with pytest.raises(ValueError, match="prior variances of test points"):
         r.diag(K[:2])
 
@@ -417,7 +482,7 @@ def test_other_array_libraries(library, d):
     convert = other_namespace(library)
     X, Z = inputs(9, d), inputs(4, d, seed=5)
     X[1] = X[0]
-    G = weights(9)
+    G, F = weights(9), np.random.default_rng(2).normal(size=(9, 4))
     general = [Matern(0.7, nu=0.3), Matern([0.7] * d, nu=30.0), Halved(0.8)]
     for kernel in leaves(d, FREE) + composites(d) + general:
         r, A, B = rule(kernel), convert(X), convert(Z)
@@ -425,14 +490,19 @@ def test_other_array_libraries(library, d):
             (r.matrix(A), r.matrix(X)),
             (r.matrix(A, B), r.matrix(X, Z)),
             (r.diag(A), r.diag(X)),
+            (r.noise(A), r.noise(X)),
         ):
             assert type(ours) is type(A)
             np.testing.assert_allclose(np.asarray(ours), truth, rtol=0, atol=1e-10)
         K = r.matrix(A)
-        for gradient in (r.vjp(A, convert(G)), r.vjp(A, convert(G), K)):
+        for gradient in (r.vjp(A, None, convert(G)), r.vjp(A, None, convert(G), K)):
             assert isinstance(gradient, np.ndarray)
             # 81 terms of size 10 with rounding errors of 1e-14 each.
-            np.testing.assert_allclose(gradient, r.vjp(X, G), rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(gradient, r.vjp(X, None, G), rtol=1e-10, atol=1e-10)
+        for gradient in (r.vjp(A, B, convert(F)), r.vjp(A, B, convert(F), r.matrix(A, B))):
+            np.testing.assert_allclose(gradient, r.vjp(X, Z, F), rtol=1e-10, atol=1e-10)
+        on_diagonal = r.vjp_diag(A, convert(F[:, 0]))
+        np.testing.assert_allclose(on_diagonal, r.vjp_diag(X, F[:, 0]), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -448,22 +518,30 @@ def test_other_array_libraries_keep_digits(library):
         truth = exact_gradient(kernel, X, G)
         # Scaled inputs of 1e4 over the length scale are rounded, the shortest by 2e-8.
         tolerance = 1e-10 + 10.0 * EPS * 1e4 / np.min(kernel.length_scale)
-        np.testing.assert_allclose(r.vjp(A, convert(G)), truth, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(r.vjp(A, None, convert(G)), truth, rtol=0, atol=tolerance)
 
 
 def test_distances_have_an_exact_zero_diagonal():
     """A point is at distance exactly zero from itself, also by the product formula."""
     strict = other_namespace("array_api_strict")
     U = inputs(20, 3) / 3.0 + 0.7
-    D = np.asarray(pair_distances(strict(U)))
+    [whole] = tiles(strict(U))
+    D = np.asarray(whole.values)
     assert np.all(np.diag(D) == 0.0)
     np.testing.assert_allclose(D, ((U[:, None] - U[None]) ** 2).sum(-1), rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("n", [3, 499, 500, 777])
-def test_pairs_fill_the_matrix_in_blocks(n):
-    """Large matrices of pairs are the same as scipy's, bit for bit."""
-    pairs = np.random.default_rng(n).standard_normal(n * (n - 1) // 2)
-    truth = squareform(pairs, checks=False)
-    np.fill_diagonal(truth, 2.5)
-    np.testing.assert_array_equal(square(pairs, 2.5), truth)
+@pytest.mark.parametrize("n", [1, 3, 64, 65, 128, 333])
+@pytest.mark.parametrize("d", [2, 30])
+def test_tiles_fill_the_matrix(n, d):
+    """Tiles make up the whole matrix, of a training set an exactly symmetric one."""
+    U, V = inputs(n, d), inputs(70, d, seed=3)
+    K = elementwise(np.sqrt, U, exact=True)
+    np.testing.assert_array_equal(K, np.sqrt(cdist(U, U, "sqeuclidean")))
+    rectangle = elementwise(np.sqrt, U, V, exact=True)
+    np.testing.assert_array_equal(rectangle, np.sqrt(cdist(U, V, "sqeuclidean")))
+    K = elementwise(np.negative, U)
+    np.testing.assert_array_equal(K, K.T)
+    assert np.all(np.diag(K) == 0.0)
+    # The product formula keeps the digits of the largest distances, about 100.
+    np.testing.assert_allclose(K, -cdist(U, U, "sqeuclidean"), rtol=0, atol=1e-12)

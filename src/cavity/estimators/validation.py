@@ -155,11 +155,11 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
         )
     if not np.any(weight):
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
-    if sample_weight is not None and rule.noisy(X):
+    if sample_weight is not None and np.any(rule.noise(X)):
         return _repeated(weight)
     if merge and isinstance(X, np.ndarray):
         merged = _merged(weight, np.column_stack([X, labels]))
-        if sample_weight is not None or (len(merged.index) < n and not rule.noisy(X)):
+        if sample_weight is not None or (len(merged.index) < n and not np.any(rule.noise(X))):
             return merged
     return _separate(np.flatnonzero(weight), weight)
 

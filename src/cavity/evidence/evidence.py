@@ -35,7 +35,7 @@ class KernelRule(Protocol):
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return the covariance matrix."""
 
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
+    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Return Σ_ij G_ij ∂K_ij/∂theta."""
 
 
@@ -113,7 +113,7 @@ class Evidence:
 
     def _slope(self, rule: KernelRule, fit: Fit) -> Array:
         prior, M = fit.problem.prior, fit.grad_K()
-        slope = rule.vjp(self.X, M, prior.K)
+        slope = rule.vjp(self.X, None, M, prior.K)
         prior.scratch.give(M)
         return slope
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.kernels import length_scales
 
 __all__ = ["Coordinates"]
 
@@ -48,8 +49,7 @@ class Coordinates:
     """
 
     def __init__(self, names: Sequence[str], theta: Array) -> None:
-        is_length = np.array([_is_length(name) for name in names], dtype=bool)
-        self._log_rate = np.where(is_length, -theta - np.log(_LONG), -np.inf)
+        self._log_rate = np.where(length_scales(names), -theta - np.log(_LONG), -np.inf)
 
     def of(self, theta: Array) -> Array:
         """Return u."""
@@ -115,7 +115,3 @@ class Coordinates:
     def _relevance(self, u: Array) -> Array:
         """Return κ/ℓ, within limits that keep what is wide awake or at the end from overflowing."""
         return np.expm1(np.clip(-u - self._log_rate, np.finfo(float).eps, 1.0))
-
-
-def _is_length(name: str) -> bool:
-    return name.split("__")[-1].startswith("length_scale")

@@ -1,4 +1,4 @@
-"""Compute rules for scikit-learn's kernel objects: matrix, diagonal and contraction.
+"""Compute rules for scikit-learn's kernel objects: matrix, diagonal and contractions.
 
 A rule wraps one kernel object. To add one, write a file with a registered subclass of ``Rule`` and
 import it here: the import is the registration. A kernel without a rule of its own, such as a
@@ -13,7 +13,7 @@ from cavity.kernels import (  # noqa: F401  (imported to be registered)
     radial,
     rational_quadratic,
 )
-from cavity.kernels.base import Rule, register, rule
+from cavity.kernels.base import Rule, length_scales, register, rule
 from cavity.kernels.precomputed import Precomputed
 
-__all__ = ["Precomputed", "Rule", "register", "rule"]
+__all__ = ["Precomputed", "Rule", "length_scales", "register", "rule"]

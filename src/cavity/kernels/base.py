@@ -1,30 +1,41 @@
 """What every kernel offers, the slow truth of each offer, and the registry of faster ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations, product
 from math import isqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from cavity.arrays import Array, namespace, same_kind, to_numpy
+from cavity.arrays import Array, namespace, row_blocks, same_kind, to_numpy
 
-__all__ = ["Rule", "count", "float_like", "register", "rule"]
+__all__ = [
+    "Rule",
+    "StationaryRule",
+    "count",
+    "entry",
+    "float_like",
+    "length_scales",
+    "register",
+    "rule",
+]
 
 _BUDGET = 64 * 2**20
 """Bytes that the gradient tensor of a kernel without a rule may take, temporaries included."""
 
-_REGISTRY: dict[type, "type[Rule]"] = {}
+_REGISTRY: dict[type, "Callable[[Any], Rule]"] = {}
+
+_MakesRule = TypeVar("_MakesRule", bound="Callable[[Any], Rule]")
 
 
-def register(*kernel_classes: type) -> Callable[["type[Rule]"], "type[Rule]"]:
-    """Make the decorated rule the one for kernels of exactly these classes."""
+def register(*kernel_classes: type) -> Callable[[_MakesRule], _MakesRule]:
+    """Make the decorated rule, or function that returns one, serve exactly these classes."""
 
-    def add(rule_class: "type[Rule]") -> "type[Rule]":
-        _REGISTRY.update(dict.fromkeys(kernel_classes, rule_class))
-        return rule_class
+    def add(makes_rule: _MakesRule) -> _MakesRule:
+        _REGISTRY.update(dict.fromkeys(kernel_classes, makes_rule))
+        return makes_rule
 
     return add
 
@@ -35,6 +46,14 @@ def rule(kernel: Any) -> "Rule":
     The class has to match exactly: a subclass may compute something else than its parent.
     """
     return _REGISTRY.get(type(kernel), Rule)(kernel)
+
+
+def length_scales(names: Sequence[str]) -> Array:
+    """Tell which hyperparameters, or parameters of a kernel object, are length scales."""
+    last = [name.split("__")[-1] for name in names]
+    return np.array(
+        [s.startswith("length_scale") and not s.endswith("_bounds") for s in last], dtype=bool
+    )
 
 
 @dataclass(frozen=True)
@@ -81,55 +100,63 @@ class Rule:
         """Return the diagonal of the training matrix, noise included."""
         return same_kind(self.kernel.diag(_plain(X)), float_like(X))
 
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
-        """Contract a symmetric weight matrix with the derivatives of the training matrix.
+    def noise(self, X: Array) -> Array:
+        """Return the part of ``diag(X)`` that is independent noise."""
+        plain = _plain(X)
+        found = [_noise(self.kernel, plain[i:j]) for i, j in row_blocks(len(plain))]
+        return same_kind(np.concatenate(found), float_like(X))
+
+    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
+        """Contract weights with the derivatives of ``matrix(X, Z)``.
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            Training inputs.
-        G : array of shape (n, n)
-            Symmetric weights, not modified.
-        K : array of shape (n, n), optional
-            What ``matrix(X)`` returned, to save computing it again; not modified.
+        X, Z : arrays of shape (n, d) and (m, d)
+            Inputs; Z is None for the training matrix.
+        G : array of shape (n, m)
+            Weights, not modified; symmetric if Z is None.
+        K : array of shape (n, m), optional
+            What ``matrix(X, Z)`` returned, to save computing it again; not modified.
 
         Returns
         -------
         gradient : numpy.ndarray of shape (p,)
             Σ_ij G_ij ∂K_ij/∂theta, one number per free hyperparameter.
         """
-        p = len(self.theta)
-        return _contract_in_blocks(self.kernel, _plain(X), to_numpy(G), p) if p else np.empty(0)
+        if not len(self.theta):
+            return np.empty(0)
+        Z = None if Z is None else _plain(Z)
+        return _contract_in_blocks(self.kernel, _plain(X), Z, to_numpy(G), len(self.theta))
 
-    def noisy(self, X: Array) -> bool:
-        """Tell whether ``matrix(X)`` and ``matrix(X, X)`` differ on the diagonal."""
-        X, rows = _plain(X), 64
-        return any(_noisy(self.kernel, X[i : i + rows]) for i in range(0, len(X), rows))
+    def vjp_scaled(
+        self, c: float, X: Array, Z: Array | None, G: Array, K: Array | None = None
+    ) -> Array:
+        """Return c times ``vjp(X, Z, G)``, given c times ``matrix(X, Z)`` off the diagonal."""
+        return c * self.vjp(X, Z, G)
 
-    def add(self, K: Array, X: Array, Z: Array | None = None) -> Array:
-        """Return K + matrix(X, Z); consumes K."""
-        K += self.matrix(X, Z)
-        return K
+    def vjp_diag(self, X: Array, g: Array) -> Array:
+        """Return Σ_i g_i ∂k(x_i, x_i)/∂theta, noise included."""
+        X, g, total = _plain(X), to_numpy(g), np.zeros(len(self.theta))
+        for i, j in row_blocks(len(X) if len(total) else 0, 16):
+            total += np.einsum("i,iip->p", g[i:j], _gradient(self.kernel, X[i:j]))
+        return total
 
-    def multiply(self, K: Array, X: Array, Z: Array | None = None) -> Array:
-        """Return K ∘ matrix(X, Z); consumes K."""
-        K *= self.matrix(X, Z)
-        return K
 
-    @property
-    def reads_K(self) -> bool:
-        """Whether ``vjp`` computes from the K it is given, and in proportion to it."""
-        return False
+@dataclass(frozen=True)
+class StationaryRule(Rule):
+    """A kernel with k(x, x) = 1 and no noise, whatever its hyperparameters."""
 
-    @property
-    def uniform(self) -> float | None:
-        """The value of K where it is one and the same for all pairs, else None."""
-        return None
+    def diag(self, X: Array) -> Array:
+        """Return ones."""
+        return namespace(X).ones_like(X[:, 0])
 
-    @property
-    def diagonal(self) -> bool:
-        """Whether K is known to vanish off the diagonal of the training matrix."""
-        return False
+    def noise(self, X: Array) -> Array:
+        """Return zeros."""
+        return namespace(X).zeros_like(X[:, 0])
+
+    def vjp_diag(self, X: Array, g: Array) -> Array:
+        """Return zeros."""
+        return np.zeros(len(self.theta))
 
 
 def float_like(X: Array) -> Array:
@@ -137,6 +164,11 @@ def float_like(X: Array) -> Array:
     if is_array_api_obj(X) and namespace(X).isdtype(X.dtype, "real floating"):
         return X
     return np.empty(0)
+
+
+def entry(hyperparameter: Any, value: float) -> Array:
+    """Return a gradient in one hyperparameter: one number, or none where it is fixed."""
+    return np.empty(0) if hyperparameter.fixed else np.asarray([value])
 
 
 def count(X: Array) -> int:
@@ -162,35 +194,39 @@ def _two_dimensional(K: Array) -> Array:
     return K
 
 
-def _noisy(kernel: Any, X: Any) -> bool:
+def _noise(kernel: Any, X: Any) -> Array:
     with_noise, without = np.diag(kernel(X)), np.diag(kernel(X, X))
     # The two may be computed by different formulas, whose rounding is no noise.
-    return not np.allclose(with_noise, without, rtol=1e-10, atol=0.0)
+    same = np.isclose(with_noise, without, rtol=1e-10, atol=0.0)
+    return np.where(same, 0.0, with_noise - without)
 
 
-def _contract_in_blocks(kernel: Any, X: Any, G: Array, p: int) -> Array:
-    """Contract by pairs of row blocks: the whole n×n×p tensor is never held.
-
-    The kernel gives gradients only for a set of inputs with itself; those between two blocks are
-    a corner of the gradient for both blocks together.
-    """
+def _contract_in_blocks(kernel: Any, X: Any, Z: Any, G: Array, p: int) -> Array:
+    """Contract by pairs of row blocks: the whole n×n×p tensor is never held."""
     # Kernels hold about four tensors of this size while they compute one.
     size = max(1, isqrt(_BUDGET // (4 * 8 * p)) // 2)
-    n = len(X)
-    blocks = [slice(0, n)] if n <= 2 * size else [slice(i, i + size) for i in range(0, n, size)]
-    pairs = combinations_with_replacement(blocks, 2)
-    return sum((_contract_block(kernel, X, G, a, b) for a, b in pairs), np.zeros(p))
+    if Z is not None:
+        two = product(_blocks(X, size), _blocks(Z, size))
+        return sum((_corner(kernel, X[a], Z[b], G[a, b]) for a, b in two), np.zeros(p))
+    blocks = [slice(0, len(X))] if len(X) <= 2 * size else list(_blocks(X, size))
+    total = sum(np.tensordot(G[a, a], _gradient(kernel, X[a]), axes=2) for a in blocks)
+    # G is symmetric: a corner on the other side contributes as much.
+    pairs = combinations(blocks, 2)
+    return total + 2.0 * sum(_corner(kernel, X[a], X[b], G[a, b]) for a, b in pairs)
 
 
-def _contract_block(kernel: Any, X: Any, G: Array, a: slice, b: slice) -> Array:
-    if a == b:
-        gradient = _gradient(kernel, X[a])
-        return np.tensordot(G[a, a], gradient, axes=2)
-    m = len(X[a])
-    both = X[a] + X[b] if isinstance(X, list) else np.concatenate([X[a], X[b]])
-    corner = _gradient(kernel, both)[:m, m:]
-    # G is symmetric: the other corner contributes as much.
-    return 2.0 * np.tensordot(G[a, b], corner, axes=2)
+def _blocks(X: Any, size: int) -> Iterator[slice]:
+    return (slice(i, j) for i, j in row_blocks(len(X), size))
+
+
+def _corner(kernel: Any, X: Any, Z: Any, G: Array) -> Array:
+    """Contract with the gradient between two sets of inputs.
+
+    The kernel gives gradients only for a set of inputs with itself; those between two sets are a
+    corner of the gradient for both together.
+    """
+    both = X + Z if isinstance(X, list) else np.concatenate([X, Z])
+    return np.tensordot(G, _gradient(kernel, both)[: len(X), len(X) :], axes=2)
 
 
 def _gradient(kernel: Any, X: Any) -> Array:

@@ -1,19 +1,21 @@
-"""Squared distances between scaled inputs, and contractions with them, without loss of digits.
+"""Squared distances between scaled inputs, and sums over all pairs, without loss of digits.
 
-For NumPy the distances of a training set are kept as the n(n−1)/2 *pairs* i < j, half the work;
-elsewhere as the whole matrix. Kernel files write elementwise functions and need not know which.
+NumPy works through tiles of rows that stay in the processor's cache, of a training matrix only
+up to the diagonal; other libraries take the whole matrix as one tile. Kernel files write
+elementwise functions of the squared distances, which may consume them.
 """
 
-from math import isqrt, sqrt
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.spatial.distance import cdist
 
 from cavity.arrays import (
     Array,
     add_to_diagonal,
-    inner_product,
+    clip,
     is_numpy_array,
     matmul,
     mirror_lower,
@@ -24,23 +26,20 @@ from cavity.arrays import (
 )
 
 __all__ = [
+    "Tile",
     "centre",
     "contract",
-    "contract_product",
+    "elementwise",
     "exp",
-    "norm",
-    "pair_distances",
+    "inner",
     "scale",
-    "square",
-    "weigh",
-    "without_diagonal",
+    "tiles",
+    "tiles_of",
+    "weighted_sums",
 ]
 
-_LARGE = 500
-"""Rows from which on a matrix is filled in row by row."""
-
-_ROWS = 256
-"""Rows of G ∘ K at a time."""
+_ROWS, _ENTRIES = 64, 2**14
+"""Rows of a tile, more of them in a narrow matrix."""
 
 _LOSS = 4096.0
 """How many rounding errors a product formula may gather: about 1e-12 in double precision."""
@@ -50,19 +49,25 @@ _FEW_COLUMNS = 16
 against 13 ms for 10 columns, 34 ms against 16 ms for 50)."""
 
 
-def scale(length_scale: Any, *inputs: Array) -> list[Array]:
-    """Divide the columns of each input by the length scale, one or one per column."""
+class Tile(NamedTuple):
+    """Some rows of a matrix; of a symmetric one the columns up to and including the diagonal."""
+
+    rows: slice
+    columns: slice
+    values: Array
+
+
+def scale(length_scale: Any, X: Array, Z: Array | None = None) -> tuple[Array, Array | None]:
+    """Divide the columns of the inputs by the length scale, one or one per column."""
     ell = np.squeeze(np.asarray(length_scale, dtype=float))
-    if ell.ndim > 1 or (ell.ndim == 1 and ell.shape[0] != inputs[0].shape[1]):
+    if ell.ndim > 1 or (ell.ndim == 1 and ell.shape[0] != X.shape[1]):
         raise ValueError(
-            f"expected one length scale or one per column ({inputs[0].shape[1]} columns), "
+            f"expected one length scale or one per column ({X.shape[1]} columns), "
             f"got shape {ell.shape}; make the kernel's length_scale that long"
         )
     # A quotient that overflows would turn into inf − inf: stop short of it.
-    xp = namespace(*inputs)
-    peak = max(float(xp.max(xp.abs(X))) for X in inputs)
-    ell = np.maximum(ell, max(peak, 1.0) / _far(inputs[0]) ** 2)
-    return [X / same_kind(ell, X) for X in inputs]
+    ell = same_kind(np.maximum(ell, max(_peak(X, Z), 1.0) / _far(X) ** 2), X)
+    return X / ell, None if Z is None else Z / ell
 
 
 def centre(X: Array) -> Array:
@@ -77,110 +82,121 @@ def centre(X: Array) -> Array:
     return namespace(X).sort(X, axis=0)[middle, :][None, :]
 
 
-def pair_distances(U: Array, V: Array | None = None, *, exact: bool = False) -> Array:
-    """Return the squared distances of the rows; exactly zero for a row and itself if V is None.
+def tiles(U: Array, V: Array | None = None, *, exact: bool = False) -> Iterator[Tile]:
+    """Cut the squared distances of the rows into tiles, computed one by one.
 
     Parameters
     ----------
     U, V : arrays of shape (n, d) and (m, d)
-        Scaled inputs.
+        Scaled inputs. If V is None, those of U among themselves: exactly zero on the diagonal.
     exact : bool
         Ask for small distances with a small relative error; for functions that are not smooth
         in the squared distance, or oscillate.
     """
-    few = U.shape[1] <= _FEW_COLUMNS
-    exact = exact or (not (few and is_numpy_array(U)) and _wide(U, V))
-    if is_numpy_array(U) and (exact or few):
-        D = pdist(U, "sqeuclidean") if V is None else cdist(U, V, "sqeuclidean")
-        # Overflow to inf would make 0·inf of a polynomial times an exponential.
-        return np.minimum(D, _far(U) ** 2, out=D) if _overflows(U, V) else D
-    return _by_columns(U, V) if exact else _by_product(U, V)
+    distances = _formula(U, V, exact)
+    for rows, columns in _cuts(U, V):
+        D = distances(rows, columns)
+        yield Tile(rows, columns, _hollow(D, rows) if V is None else D)
 
 
-def square(values: Array, diagonal: float) -> Array:
-    """Return the whole symmetric matrix of a function of the distances of a training set."""
-    if values.ndim == 1:
-        A = _whole(values)
-        np.fill_diagonal(A, diagonal)
-        return A
-    A = without_diagonal(values)
-    return add_to_diagonal(A, diagonal) if diagonal else A
+def tiles_of(K: Array, symmetric: bool) -> Iterator[Tile]:
+    """Cut a matrix into the tiles that its pairs have."""
+    for rows, columns in _cuts(K, None if symmetric else K.T):
+        yield Tile(rows, columns, K[rows, columns])
 
 
-def _whole(pairs: Array) -> Array:
-    """Return the matrix of the pairs i < j; scipy's goes down the columns of a large one."""
-    n = (1 + isqrt(1 + 8 * len(pairs))) // 2
-    if n < _LARGE:
-        return squareform(pairs, checks=False)
-    A, end = np.empty((n, n)), 0
-    for i in range(n - 1):
-        begin, end = end, end + n - 1 - i
-        A[i, i + 1 :] = pairs[begin:end]
-    return mirror_lower(A.T).T
-
-
-def weigh(G: Array, values: Array) -> float:
-    """Return Σ_ij G_ij h_ij for a function h of the distances that vanishes on the diagonal."""
-    if values.ndim == 1:
-        return 2.0 * float(np.dot(squareform(G, checks=False), values))
-    return inner_product(G, values)
-
-
-def contract_product(U: Array, G: Array, K: Array) -> Array:
-    """Return Σ_ij G_ij K_ij (u_id − u_jd)² for each column d; NumPy forms G ∘ K in blocks of rows.
-
-    Parameters
-    ----------
-    U : array of shape (n, d)
-        Inputs, centred and scaled.
-    G, K : arrays of shape (n, n)
-        Symmetric.
-    """
+def elementwise(
+    function: Callable[[Array], Array], U: Array, V: Array | None = None, *, exact: bool = False
+) -> Array:
+    """Return the matrix of a function of the squared distances; arguments as for `tiles`."""
+    found = (tile._replace(values=function(tile.values)) for tile in tiles(U, V, exact=exact))
     if not is_numpy_array(U):
-        return contract(U, without_diagonal(G * K), norm(G))
-    n = U.shape[0]
-    row, W_U, square = np.empty(n), np.empty_like(U), 0.0
-    for i, j in row_blocks(n, _ROWS):
-        W = G[i:j] * K[i:j]
-        np.fill_diagonal(W[:, i:j], 0.0)
-        row[i:j], W_U[i:j] = W.sum(axis=1), matmul(W, U)
-        # Not by BLAS: its threads take longer to meet than a block takes.
-        square += float(np.einsum("ij,ij->", W, W))
-    if _is_accurate(U, sqrt(square), norm(G)):
-        return _gather(U, row, W_U)
-    return contract(U, without_diagonal(G * K), norm(G))
+        return next(found).values
+    K = np.empty((len(U), len(U if V is None else V)))
+    for rows, columns, values in found:
+        K[rows, columns] = values
+    return mirror_lower(K) if V is None else K
 
 
-def contract(U: Array, W: Array, reference: float) -> Array:
-    """Return Σ_ij W_ij (u_id − u_jd)² for each column d, as a NumPy vector.
+def weighted_sums(
+    G: Array,
+    functions: Callable[[Array], Sequence[Array]],
+    U: Array,
+    V: Array | None = None,
+    *,
+    exact: bool = False,
+) -> Array:
+    """Return Σ_ij G_ij h(r²_ij) for each function h of the squared distances.
 
     Parameters
     ----------
-    U : array of shape (n, d)
-        Inputs, centred and scaled.
-    W : array of shape (n, n)
-        Symmetric weights with a zero diagonal.
-    reference : float
-        The Frobenius norm against which rounding errors may be small.
+    G : array of shape (n, n) or (n, m)
+        Symmetric if V is None.
+    functions : callable
+        Returns the values of every h, given squared distances that it may consume.
+    U, V, exact
+        As for `tiles`.
     """
-    if _is_accurate(U, norm(W), reference):
-        return _gather(U, namespace(W).sum(W, axis=1), matmul(W, U))
-    return np.asarray([_contract_column(U[:, k], W) for k in range(U.shape[1])])
+    total: Array = 0.0
+    for rows, columns, D in tiles(U, V, exact=exact):
+        found = functions(D)
+        if V is None:
+            for h in found:
+                h[:, rows.start :] *= 0.5
+        total = total + np.asarray([inner(G[rows, columns], h) for h in found])
+    return 2.0 * total if V is None else total
 
 
-def _is_accurate(U: Array, weight: float, reference: float) -> bool:
-    """Whether a contraction by products keeps its digits.
+def contract(G: Array, U: Array, V: Array | None, values: Iterable[Tile]) -> Array:
+    """Return Σ_ij G_ij w_ij (u_id − v_jd)² for each column d, as a NumPy vector.
 
-    Its errors are eps·max u²·‖W‖: large for close pairs of rough kernels with far-away inputs.
+    Parameters
+    ----------
+    G : array of shape (n, n) or (n, m)
+        Symmetric if V is None.
+    U, V : arrays of shape (n, d) and (m, d)
+        Inputs, centred and scaled; V is U if None.
+    values : iterable of Tile
+        The matrix w ≥ 0, symmetric if V is None; its diagonal is then ignored.
     """
-    xp = namespace(U)
-    peak = float(xp.max(xp.abs(U)))
-    return peak * peak * weight <= _LOSS * reference
+    A, peak = U if V is None else V, _peak(U, V)
+    row, column, total = 0.0 * G[:, 0], 0.0 * G[0, :], np.zeros(U.shape[1])
+    for rows, columns, w in values:
+        W = G[rows, columns] * w
+        W = _hollow(W, rows) if V is None else W
+        products = _keep_digits(peak, G[rows, columns], w, W)
+        if V is None:
+            W[:, rows.start :] *= 0.5
+        if products:
+            total -= 2.0 * to_numpy(_column_sums(U[rows, :] * matmul(W, A[columns, :])))
+            row[rows] += namespace(W).sum(W, axis=1)
+            column[columns] += _column_sums(W)
+        else:
+            total += _by_differences(U[rows, :], A[columns, :], W)
+    # Squares that overflow have not been used.
+    if peak * peak < inf:
+        total += _second_moments(row, U) + _second_moments(column, A)
+    return 2.0 * total if V is None else total
 
 
-def norm(A: Array) -> float:
-    """Return the Frobenius norm; inf where it overflows."""
-    return sqrt(inner_product(A, A))
+def _keep_digits(peak: float, G: Array, w: Array, W: Array) -> bool:
+    """Whether products are exact enough for weights W = G ∘ w, w ≥ 0.
+
+    They err by eps·max u²·‖W‖: much for close pairs of rough kernels with far-away inputs.
+    """
+    square = peak * peak
+    # As ‖W‖ ≤ max w ‖G‖, the norms are seldom needed.
+    if square * float(namespace(w).max(w)) <= _LOSS:
+        return True
+    return square * _norm(W) <= _LOSS * _norm(G)
+
+
+def inner(A: Array, B: Array) -> float:
+    """Return Σ_ij A_ij B_ij of two matrices."""
+    if is_numpy_array(A):
+        # Not by BLAS: its threads take longer to meet than a tile takes.
+        return float(np.einsum("ij,ij->", A, B))
+    return float(namespace(A).sum(A * B))
 
 
 def exp(A: Array) -> Array:
@@ -188,12 +204,29 @@ def exp(A: Array) -> Array:
     return np.exp(A, out=A) if is_numpy_array(A) else namespace(A).exp(A)
 
 
-def without_diagonal(A: Array) -> Array:
-    """Return A with a zero diagonal; consumes A."""
+def _cuts(U: Array, V: Array | None) -> Iterator[tuple[slice, slice]]:
+    """Cut the pairs of rows of U and V, or of U and U up to the diagonal."""
+    n, m = U.shape[0], (U if V is None else V).shape[0]
+    for i, j in row_blocks(n, max(_ROWS, _ENTRIES // m) if is_numpy_array(U) else n):
+        yield slice(i, j), slice(0, j if V is None else m)
+
+
+def _hollow(A: Array, rows: slice) -> Array:
+    """Return the values of a symmetric matrix's tile with zeros on its diagonal; consumes A."""
     if is_numpy_array(A):
-        np.fill_diagonal(A, 0.0)
+        np.fill_diagonal(A[:, rows.start :], 0.0)
         return A
     return add_to_diagonal(A, -namespace(A).linalg.diagonal(A))
+
+
+def _norm(A: Array) -> float:
+    """Return the Frobenius norm; inf where it overflows."""
+    return sqrt(inner(A, A))
+
+
+def _peak(X: Array, Z: Array | None) -> float:
+    xp = namespace(X)
+    return max(float(xp.max(xp.abs(A))) for A in (X, Z) if A is not None)
 
 
 def _far(X: Array) -> float:
@@ -202,39 +235,17 @@ def _far(X: Array) -> float:
     return float(largest**0.45)
 
 
-def _extent(U: Array, V: Array | None, c: Array) -> float:
-    xp = namespace(U)
-    return max(float(xp.max(xp.abs(A - c))) for A in (U, U if V is None else V))
+def _column_sums(A: Array) -> Array:
+    return namespace(A).sum(A, axis=0)
 
 
-def _wide(U: Array, V: Array | None) -> bool:
-    peak = _extent(U, V, centre(U))
-    return not peak * peak <= _LOSS
+def _second_moments(weight: Array, U: Array) -> Array:
+    return to_numpy(_column_sums(weight[:, None] * (U * U)))
 
 
-def _overflows(U: Array, V: Array | None) -> bool:
-    return _extent(U, V, 0.0) > _far(U)
-
-
-def _by_product(U: Array, V: Array | None) -> Array:
-    xp = namespace(U)
-    c = centre(U)
-    U = U - c
-    A = U if V is None else V - c
-    D = matmul(U, A.T)
-    D *= -2.0
-    D += xp.sum(U * U, axis=1)[:, None]
-    D += xp.sum(A * A, axis=1)[None, :]
-    D = xp.clip(D, 0.0, None)
-    return without_diagonal(D) if V is None else D
-
-
-def _by_columns(U: Array, V: Array | None) -> Array:
-    A = U if V is None else V
-    D = _squared_differences(U[:, 0], A[:, 0])
-    for k in range(1, U.shape[1]):
-        D += _squared_differences(U[:, k], A[:, k])
-    return D
+def _by_differences(U: Array, A: Array, W: Array) -> Array:
+    columns = range(U.shape[1])
+    return np.asarray([inner(W, _squared_differences(U[:, k], A[:, k])) for k in columns])
 
 
 def _squared_differences(u: Array, v: Array) -> Array:
@@ -245,14 +256,51 @@ def _squared_differences(u: Array, v: Array) -> Array:
     return E
 
 
-def _gather(U: Array, row: Array, W_U: Array) -> Array:
-    xp = namespace(U)
-    first = xp.sum(row[:, None] * (U * U), axis=0)
-    return 2.0 * to_numpy(first - xp.sum(U * W_U, axis=0))
+def _formula(U: Array, V: Array | None, exact: bool) -> Callable[[slice, slice], Array]:
+    """Choose how to compute a tile of squared distances."""
+    A = U if V is None else V
+    few = is_numpy_array(U) and U.shape[1] <= _FEW_COLUMNS
+    exact = exact or (not few and _wide(U, V))
+    if is_numpy_array(U) and (exact or few):
+        return _difference_formula(U, A)
+    return (lambda rows, columns: _by_columns(U, A)) if exact else _product_formula(U, A)
 
 
-def _contract_column(u: Array, W: Array, rows: int = 64) -> float:
-    xp = namespace(u, W)
-    n = u.shape[0]
-    blocks = [slice(i, min(i + rows, n)) for i in range(0, n, rows)]
-    return sum(float(xp.sum(W[b, :] * _squared_differences(u[b], u))) for b in blocks)
+def _wide(U: Array, V: Array | None) -> bool:
+    c = centre(U)
+    peak = _peak(U - c, None if V is None else V - c)
+    return not peak * peak <= _LOSS
+
+
+def _difference_formula(U: Array, A: Array) -> Callable[[slice, slice], Array]:
+    far = _far(U)
+    overflows = _peak(U, A) > far
+
+    def distances(rows: slice, columns: slice) -> Array:
+        D = cdist(U[rows], A[columns], "sqeuclidean")
+        # Overflow to inf would make 0·inf of a polynomial times an exponential.
+        return np.minimum(D, far**2, out=D) if overflows else D
+
+    return distances
+
+
+def _product_formula(U: Array, A: Array) -> Callable[[slice, slice], Array]:
+    xp, c = namespace(U), centre(U)
+    U, A = U - c, A - c
+    u, a = xp.sum(U * U, axis=1), xp.sum(A * A, axis=1)
+
+    def distances(rows: slice, columns: slice) -> Array:
+        D = matmul(U[rows, :], A[columns, :].T)
+        D *= -2.0
+        D += u[rows][:, None]
+        D += a[columns][None, :]
+        return clip(D, low=0.0)
+
+    return distances
+
+
+def _by_columns(U: Array, A: Array) -> Array:
+    D = _squared_differences(U[:, 0], A[:, 0])
+    for k in range(1, U.shape[1]):
+        D += _squared_differences(U[:, k], A[:, k])
+    return D

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 from sklearn.gaussian_process.kernels import DotProduct
 
 from cavity.arrays import Array, matmul, namespace
-from cavity.kernels.base import Rule, register
+from cavity.kernels.base import Rule, entry, register
 
 __all__ = ["DotProductRule"]
 
@@ -26,15 +25,18 @@ class DotProductRule(Rule):
         """Return σ₀² + |x|²."""
         return namespace(X).sum(X * X, axis=1) + self._offset
 
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
-        """Contract the weights with the derivative in log σ₀."""
-        if self.kernel.hyperparameter_sigma_0.fixed:
-            return np.empty(0)
-        return np.asarray([2.0 * self._offset * float(namespace(G).sum(G))])
+    def noise(self, X: Array) -> Array:
+        """Return zeros."""
+        return namespace(X).zeros_like(X[:, 0])
 
-    def noisy(self, X: Array) -> bool:
-        """Tell that there is no noise."""
-        return False
+    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
+        """Contract the weights with the derivative in log σ₀."""
+        return self.vjp_diag(X, G)
+
+    def vjp_diag(self, X: Array, g: Array) -> Array:
+        """Contract the weights with the derivative in log σ₀."""
+        value = 2.0 * self._offset * float(namespace(g).sum(g))
+        return entry(self.kernel.hyperparameter_sigma_0, value)
 
     @property
     def _offset(self) -> float:

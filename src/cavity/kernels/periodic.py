@@ -7,55 +7,54 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from cavity.arrays import Array, namespace
-from cavity.kernels.base import Rule, register
-from cavity.kernels.distances import exp, pair_distances, square, weigh
+from cavity.kernels.base import StationaryRule, register
+from cavity.kernels.distances import elementwise, exp, weighted_sums
 
 __all__ = ["ExpSineSquaredRule"]
 
 
 @register(ExpSineSquared)
 @dataclass(frozen=True)
-class ExpSineSquaredRule(Rule):
+class ExpSineSquaredRule(StationaryRule):
     """Periodic kernel with one length scale and one period."""
+
+    # Rounding of the angle counts in full for many periods: no scaling, exact distances, and
+    # scikit-learn's order of operations.
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K(X, Z), or K(X, X) if Z is None."""
-        s = namespace(X).sin(self._angle(X, Z))
-        K = self._value(s / self._length)
-        return square(K, 1.0) if Z is None else K
+        return elementwise(self._value, X, Z, exact=True)
 
-    def diag(self, X: Array) -> Array:
-        """Return ones."""
-        return namespace(X).ones_like(X[:, 0])
-
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
+    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract the weights with the derivatives in log ℓ and log p."""
         free = [not h.fixed for h in self.kernel.hyperparameters]
         if not any(free):
             return np.empty(0)
-        xp = namespace(X)
-        angle = self._angle(X, None)
-        s = xp.sin(angle) / self._length
-        slope = 4.0 * s * self._value(s)
-        for_length = weigh(G, s * slope)
-        slope *= xp.cos(angle) / self._length
-        return np.asarray([for_length, weigh(G, slope * angle)])[free]
-
-    def noisy(self, X: Array) -> bool:
-        """Tell that there is no noise."""
-        return False
+        return weighted_sums(G, self._slopes, X, Z, exact=True)[free]
 
     @property
     def _length(self) -> float:
         # Its square has to stay within range; far above this the kernel has long vanished.
         return max(float(self.kernel.length_scale), 1e-100)
 
-    def _angle(self, X: Array, Z: Array | None) -> Array:
-        # Rounding of the angle counts in full for many periods: no scaling, exact distances, and
-        # scikit-learn's order of operations.
-        return pi * namespace(X).sqrt(pair_distances(X, Z, exact=True)) / self.kernel.periodicity
+    def _angle(self, D: Array) -> Array:
+        return pi * namespace(D).sqrt(D) / self.kernel.periodicity
 
-    def _value(self, s: Array) -> Array:
-        exponent = s * s
-        exponent *= -2.0
-        return exp(exponent)
+    def _value(self, D: Array) -> Array:
+        return _decay(namespace(D).sin(self._angle(D)) / self._length)
+
+    def _slopes(self, D: Array) -> tuple[Array, Array]:
+        xp, angle = namespace(D), self._angle(D)
+        s = xp.sin(angle) / self._length
+        slope = _decay(s)
+        slope *= 4.0 * s
+        s *= slope
+        slope *= xp.cos(angle) / self._length
+        slope *= angle
+        return s, slope
+
+
+def _decay(s: Array) -> Array:
+    exponent = s * s
+    exponent *= -2.0
+    return exp(exponent)

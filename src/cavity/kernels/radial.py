@@ -4,7 +4,7 @@ With u the difference of two scaled inputs and r its length, every k(r) here has
 ∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: a profile k and a slope w are all that tells them apart.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import inf, sqrt
@@ -15,16 +15,16 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from cavity.arrays import Array, namespace
 from cavity.kernels import bessel
-from cavity.kernels.base import Rule, register
+from cavity.kernels.base import StationaryRule, register
 from cavity.kernels.distances import (
+    Tile,
     centre,
     contract,
-    contract_product,
+    elementwise,
     exp,
-    norm,
-    pair_distances,
     scale,
-    square,
+    tiles,
+    tiles_of,
 )
 
 __all__ = ["RadialRule"]
@@ -117,45 +117,35 @@ def _profile(kernel: Any) -> Profile:
 
 @register(RBF, Matern)
 @dataclass(frozen=True)
-class RadialRule(Rule):
+class RadialRule(StationaryRule):
     """RBF and Matérn kernels with one length scale or one per input column."""
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K(X, Z), or K(X, X) if Z is None."""
-        U, *V = scale(self.kernel.length_scale, X, *([] if Z is None else [Z]))
         profile = _profile(self.kernel)
-        K = profile.k(pair_distances(U, *V, exact=profile.rough))
-        return square(K, 1.0) if Z is None else K
+        return elementwise(profile.k, *scale(self.kernel.length_scale, X, Z), exact=profile.rough)
 
-    def diag(self, X: Array) -> Array:
-        """Return ones."""
-        return namespace(X).ones_like(X[:, 0])
-
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
+    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract the weights with ∂K/∂log ℓ by matrix products, theory 2."""
+        return self.vjp_scaled(1.0, X, Z, G, K)
+
+    def vjp_scaled(
+        self, c: float, X: Array, Z: Array | None, G: Array, K: Array | None = None
+    ) -> Array:
+        """Contract with c ∂K/∂log ℓ, read from c K where the two are proportional: for an RBF."""
         if self.kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
+        middle = centre(X)
         # Scaled only when centred: differences of scaled offsets would have lost digits.
-        (U,) = scale(self.kernel.length_scale, X - centre(X))
-        if self.reads_K and K is not None:
-            gradient = contract_product(U, G, K)
+        U, V = scale(self.kernel.length_scale, X - middle, None if Z is None else Z - middle)
+        if K is not None and _profile(self.kernel) is _GAUSSIAN:
+            gradient = contract(G, U, V, tiles_of(K, Z is None))
         else:
-            gradient = contract(U, self._weights(X, G), norm(G))
+            gradient = c * contract(G, U, V, self._slopes(X, Z))
         return gradient if self.kernel.anisotropic else gradient.sum(keepdims=True)
 
-    def noisy(self, X: Array) -> bool:
-        """Tell that there is no noise."""
-        return False
-
-    @property
-    def reads_K(self) -> bool:
-        """Whether the kernel is its own derivative's factor."""
-        return _profile(self.kernel) is _GAUSSIAN
-
-    def _weights(self, X: Array, G: Array) -> Array:
-        """Return G ∘ w(r) with a zero diagonal."""
-        profile = _profile(self.kernel)
-        (U,) = scale(self.kernel.length_scale, X)
-        W = square(profile.w(pair_distances(U, exact=profile.rough)), 0.0)
-        W *= G
-        return W
+    def _slopes(self, X: Array, Z: Array | None) -> Iterator[Tile]:
+        """Cut the slopes w(r) into tiles."""
+        profile, (U, V) = _profile(self.kernel), scale(self.kernel.length_scale, X, Z)
+        for rows, columns, D in tiles(U, V, exact=profile.rough):
+            yield Tile(rows, columns, profile.w(D))

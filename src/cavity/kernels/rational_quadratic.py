@@ -6,50 +6,44 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RationalQuadratic
 
 from cavity.arrays import Array, namespace
-from cavity.kernels.base import Rule, register
-from cavity.kernels.distances import exp, pair_distances, scale, square, weigh
+from cavity.kernels.base import StationaryRule, register
+from cavity.kernels.distances import elementwise, exp, scale, weighted_sums
 
 __all__ = ["RationalQuadraticRule"]
 
 
 @register(RationalQuadratic)
 @dataclass(frozen=True)
-class RationalQuadraticRule(Rule):
+class RationalQuadraticRule(StationaryRule):
     """Rational quadratic kernel with one length scale."""
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K(X, Z), or K(X, X) if Z is None."""
-        K = self._value(namespace(X).log1p(self._ratio(X, Z)))
-        return square(K, 1.0) if Z is None else K
+        return elementwise(self._value, *scale(self.kernel.length_scale, X, Z))
 
-    def diag(self, X: Array) -> Array:
-        """Return ones."""
-        return namespace(X).ones_like(X[:, 0])
-
-    def vjp(self, X: Array, G: Array, K: Array | None = None) -> Array:
+    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract the weights with the derivatives in log α and log ℓ."""
         free = [not h.fixed for h in self.kernel.hyperparameters]
         if not any(free):
             return np.empty(0)
-        xp = namespace(X)
-        q = self._ratio(X, None)
-        log_base = xp.log1p(q)
+        sums = weighted_sums(G, self._slopes, *scale(self.kernel.length_scale, X, Z))
+        return (self.kernel.alpha * sums)[free]
+
+    def _value(self, D: Array) -> Array:
+        log_base = namespace(D).log1p(self._ratio(D))
+        log_base *= -float(self.kernel.alpha)
+        return exp(log_base)
+
+    def _slopes(self, D: Array) -> tuple[Array, Array]:
+        q = self._ratio(D)
+        log_base = namespace(q).log1p(q)
+        value = exp(log_base * -float(self.kernel.alpha))
         q /= 1.0 + q
-        value = self._value(log_base)
-        for_alpha = weigh(G, self.kernel.alpha * (q - log_base) * value)
-        for_length = weigh(G, 2.0 * self.kernel.alpha * q * value)
-        return np.asarray([for_alpha, for_length])[free]
+        for_alpha = q - log_base
+        for_alpha *= value
+        value *= 2.0 * q
+        return for_alpha, value
 
-    def noisy(self, X: Array) -> bool:
-        """Tell that there is no noise."""
-        return False
-
-    def _ratio(self, X: Array, Z: Array | None) -> Array:
-        """Return r²/(2α) of the scaled inputs."""
-        U, *V = scale(self.kernel.length_scale, X, *([] if Z is None else [Z]))
-        q = pair_distances(U, *V)
-        q /= 2.0 * self.kernel.alpha
-        return q
-
-    def _value(self, log_base: Array) -> Array:
-        return exp(log_base * -float(self.kernel.alpha))
+    def _ratio(self, D: Array) -> Array:
+        D /= 2.0 * self.kernel.alpha
+        return D

@@ -34,7 +34,6 @@ __all__ = [
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
-_BLOCK = 64
 
 
 def open_door(estimator: Any, X: Any, y: Any, sample_weight: Any) -> "PoolDoor":
@@ -267,11 +266,7 @@ def _same(A: Any, B: Any) -> bool:
 
 def _own_noise(rule: Rule, X: Any) -> float:
     """Return the variance of a kernel's own noise, where it is the same for all inputs."""
-    if not rule.noisy(X):
-        return 0.0
-    blocks = [X[i : i + _BLOCK] for i in range(0, len(X), _BLOCK)]
-    quiet = np.concatenate([np.diagonal(rule.matrix(block, block)) for block in blocks])
-    noise = rule.diag(X) - quiet
+    noise = rule.noise(X)
     return float(noise[0]) if np.allclose(noise, noise[0], rtol=1e-6) else 0.0
 
 

@@ -4,6 +4,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import __version__, compare_inference
 from cavity.arrays import Array
+from cavity.kernels import length_scales
 from cavity.report.examples import inputs_of, notable_rows, points_of
 from cavity.report.forecast import curve_of, describe_curve
 from cavity.report.scores import calibration, class_scores, confusion, coverage, quantity_scores
@@ -303,7 +305,8 @@ def relevance_of(kernel: Kernel, names: list[str]) -> list[Json] | None:
 
 
 def _length_scales(kernel: Kernel, d: int) -> Array | None:
-    found = [v for k, v in kernel.get_params().items() if k.split("__")[-1] == "length_scale"]
+    parameters = kernel.get_params()
+    found = compress(parameters.values(), length_scales(list(parameters)))
     return next((np.asarray(scale) for scale in found if np.shape(scale) == (d,) and d > 1), None)
 
 

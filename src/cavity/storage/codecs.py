@@ -7,6 +7,7 @@ name, with numbers and strings for parameters: a file cannot ask for anything el
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import Kernel
 
 from cavity.arrays import Array
+from cavity.kernels import length_scales
 from cavity.likelihoods import REGISTRY, Likelihood
 from cavity.storage import StorageError
 
@@ -111,7 +113,8 @@ def _kernel(found: Any) -> Kernel:
 
 def _columns(kernel: Kernel) -> int:
     """Return a number of inputs that the kernel takes."""
-    scales = [v for k, v in kernel.get_params().items() if k.split("__")[-1] == "length_scale"]
+    parameters = kernel.get_params()
+    scales = compress(parameters.values(), length_scales(list(parameters)))
     return max((np.size(scale) for scale in scales), default=1)
 
 

@@ -1,5 +1,6 @@
 """What has to hold for a kernel before a Gaussian process can trust it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ def check_kernel(
     """Check a kernel object, and the rule by which it is computed, on some inputs.
 
     The matrices are symmetric and positive semidefinite; the rule agrees with the kernel's own
-    ``__call__``, ``diag`` and ``eval_gradient``; the gradient is that of the matrix, entry by entry
-    in the order of ``theta``; nothing that is handed in is modified.
+    ``__call__``, ``diag`` and ``eval_gradient``, for one set of inputs, for two, and for the
+    diagonal; the gradient is that of the matrix, entry by entry in the order of ``theta``; noise
+    is what ``matrix(X)`` has more on its diagonal than ``matrix(X, X)``; nothing that is handed in
+    is modified.
 
     Parameters
     ----------
@@ -68,10 +71,12 @@ def _check_matrices(r: Rule, X: Array, rtol: float) -> None:
 
 
 def _check_noise(r: Rule, X: Array) -> None:
-    noise = r.diag(X) - np.diag(r.matrix(X, X))
+    whole, noise = r.diag(X), r.noise(X)
     # Two formulas for the same number may differ by rounding, here that of their largest term.
-    differ = bool(np.any(np.abs(noise) > 1e-10 * np.abs(r.diag(X)).max()))
-    assert r.noisy(X) == differ, "noisy(X) does not tell whether there is noise on the diagonal"
+    tolerance = 1e-10 * np.abs(whole).max()
+    truth = whole - np.diag(r.matrix(X, X))
+    assert_allclose(noise, truth, rtol=0.0, atol=tolerance, err_msg="noise(X)")
+    assert not np.any(noise[np.abs(truth) <= tolerance]), "noise(X) is not zero without noise"
 
 
 def _check_plumbing(r: Rule) -> None:
@@ -91,36 +96,67 @@ def _weights(X: Array) -> Array:
 
 
 def _check_gradient(r: Rule, X: Array, rtol: float) -> None:
-    if not len(r.theta):
-        assert r.vjp(X, _weights(X)).shape == (0,), "vjp of a kernel without free hyperparameters"
-        return
-    G, K = _weights(X), r.matrix(X)
+    Z, G, g = X[::2], _weights(X), _weights(X)[0]
+    one, two = _gradient(r, X), _gradient(r, _joined(X, Z))[: len(X), len(X) :]
+    _check_vjp(r, (X, None), G, one, rtol)
+    _check_vjp(r, (X, Z), np.tril(G)[:, : len(Z)], two, rtol)
+    terms = g[:, None] * np.einsum("iip->ip", one)
+    error = np.abs(r.vjp_diag(X, g) - terms.sum(axis=0))
+    assert np.all(error <= rtol * np.abs(terms).sum(axis=0)), f"vjp_diag is off by {error}"
+
+
+def _gradient(r: Rule, X: Array) -> Array:
+    """Return the kernel's own gradient, whose shape it may get wrong if nothing is free."""
+    p = len(r.theta)
+    return r.kernel(X, eval_gradient=True)[1] if p else np.empty((len(X), len(X), 0))
+
+
+def _joined(X: Array, Z: Array) -> Array:
+    return X + Z if isinstance(X, list) else np.concatenate([X, Z])
+
+
+def _check_vjp(
+    r: Rule, inputs: tuple[Array, Array], G: Array, gradient: Array, rtol: float
+) -> None:
+    K, terms = r.matrix(*inputs), G[:, :, None] * gradient
     G_before, K_before = G.copy(), K.copy()
-    terms = G[:, :, None] * r.kernel(X, eval_gradient=True)[1]
-    error = np.abs(r.vjp(X, G) - terms.sum(axis=(0, 1)))
-    assert np.all(error <= rtol * np.abs(terms).sum(axis=(0, 1))), f"vjp is off by {error}"
-    fused = np.abs(r.vjp(X, G, K) - r.vjp(X, G))
-    assert np.all(fused <= rtol * np.abs(terms).sum(axis=(0, 1))), f"vjp with K is off by {fused}"
+    tolerance = rtol * np.abs(terms).sum(axis=(0, 1))
+    without, given = r.vjp(*inputs, G), r.vjp(*inputs, G, K)
+    assert without.shape == given.shape == r.theta.shape, "vjp is not one number per entry of theta"
+    error, fused = np.abs(without - terms.sum(axis=(0, 1))), np.abs(given - without)
+    assert np.all(error <= tolerance), f"vjp is off by {error}"
+    assert np.all(fused <= tolerance), f"vjp with K is off by {fused}"
     assert_array_equal(G, G_before, err_msg="vjp modified G")
     assert_array_equal(K, K_before, err_msg="vjp modified K")
 
 
 def _check_differences(r: Rule, X: Array) -> None:
-    G = _weights(X)
-    gradient, size = r.vjp(X, G), np.abs(G * r.matrix(X)).sum()
+    Z, G = X[::2], _weights(X)
+    F, g = np.tril(G)[:, ::2], G[0]
+    _check_derivative(r, G, r.vjp(X, None, G), lambda other: other.matrix(X), "matrix(X)")
+    _check_derivative(r, F, r.vjp(X, Z, F), lambda other: other.matrix(X, Z), "matrix(X, Z)")
+    _check_derivative(r, g, r.vjp_diag(X, g), lambda other: other.diag(X), "diag(X)")
+
+
+def _check_derivative(
+    r: Rule, weights: Array, gradient: Array, function: Callable[[Rule], Array], what: str
+) -> None:
+    size = np.abs(weights * function(r)).sum()
     for k, name in enumerate(r.names):
-        terms = G * _difference_quotient(r, X, k)
+        terms = weights * _difference_quotient(r, function, k)
         # Differences of fourth order err by about 1e-10 of the function and its derivatives.
         tolerance = 1e-6 * np.abs(terms).sum() + 1e-9 * size
-        message = f"vjp is not the derivative of matrix(X) in {name}"
+        message = f"the contraction is not the derivative of {what} in {name}"
         assert_allclose(gradient[k], terms.sum(), rtol=0.0, atol=tolerance, err_msg=message)
 
 
-def _difference_quotient(r: Rule, X: Array, k: int, h: float = 2e-3) -> Array:
+def _difference_quotient(
+    r: Rule, function: Callable[[Rule], Array], k: int, h: float = 2e-3
+) -> Array:
     step = h * np.eye(len(r.theta))[k]
 
     def spread(s: float) -> Array:
         above, below = r.with_theta(r.theta + s * step), r.with_theta(r.theta - s * step)
-        return above.matrix(X) - below.matrix(X)
+        return function(above) - function(below)
 
     return (8.0 * spread(1.0) - spread(2.0)) / (12.0 * h)
