@@ -16,7 +16,7 @@ __all__ = ["ExponentiationRule", "ProductRule", "SumRule", "pair_rule"]
 @register(Sum, Product)
 def pair_rule(kernel: Any) -> Rule:
     """Return the rule of a sum or product, a faster one for c·base + white."""
-    if len(parts(kernel)) > 1:
+    if parts(kernel)["base"] is not kernel:
         return ScaledRule(kernel)
     return SumRule(kernel) if type(kernel) is Sum else ProductRule(kernel)
 

@@ -5,7 +5,7 @@ up to the diagonal; other libraries take the whole matrix as one tile. Kernel fi
 elementwise functions of the squared distances, which may consume them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ class Tile(NamedTuple):
 
     rows: slice
     columns: slice
-    values: Array
+    values: Any
 
 
 def scale(length_scale: Any, X: Array, Z: Array | None = None) -> tuple[Array, Array | None]:
@@ -82,11 +82,15 @@ def centre(X: Array) -> Array:
     return namespace(X).sort(X, axis=0)[middle, :][None, :]
 
 
-def tiles(U: Array, V: Array | None = None, *, exact: bool = False) -> Iterator[Tile]:
-    """Cut the squared distances of the rows into tiles, computed one by one.
+def tiles(
+    function: Callable[[Array], Any], U: Array, V: Array | None = None, *, exact: bool = False
+) -> Iterator[Tile]:
+    """Cut the values of a function of the squared distances into tiles, computed one by one.
 
     Parameters
     ----------
+    function : callable
+        May consume the squared distances that it is given, and return one array or several.
     U, V : arrays of shape (n, d) and (m, d)
         Scaled inputs. If V is None, those of U among themselves: exactly zero on the diagonal.
     exact : bool
@@ -96,7 +100,7 @@ def tiles(U: Array, V: Array | None = None, *, exact: bool = False) -> Iterator[
     distances = _formula(U, V, exact)
     for rows, columns in _cuts(U, V):
         D = distances(rows, columns)
-        yield Tile(rows, columns, _hollow(D, rows) if V is None else D)
+        yield Tile(rows, columns, function(_hollow(D, rows) if V is None else D))
 
 
 def tiles_of(K: Array, symmetric: bool) -> Iterator[Tile]:
@@ -109,7 +113,7 @@ def elementwise(
     function: Callable[[Array], Array], U: Array, V: Array | None = None, *, exact: bool = False
 ) -> Array:
     """Return the matrix of a function of the squared distances; arguments as for `tiles`."""
-    found = (tile._replace(values=function(tile.values)) for tile in tiles(U, V, exact=exact))
+    found = tiles(function, U, V, exact=exact)
     if not is_numpy_array(U):
         return next(found).values
     K = np.empty((len(U), len(U if V is None else V)))
@@ -118,33 +122,15 @@ def elementwise(
     return mirror_lower(K) if V is None else K
 
 
-def weighted_sums(
-    G: Array,
-    functions: Callable[[Array], Sequence[Array]],
-    U: Array,
-    V: Array | None = None,
-    *,
-    exact: bool = False,
-) -> Array:
-    """Return Σ_ij G_ij h(r²_ij) for each function h of the squared distances.
-
-    Parameters
-    ----------
-    G : array of shape (n, n) or (n, m)
-        Symmetric if V is None.
-    functions : callable
-        Returns the values of every h, given squared distances that it may consume.
-    U, V, exact
-        As for `tiles`.
-    """
+def weighted_sums(G: Array, symmetric: bool, values: Iterable[Tile]) -> Array:
+    """Return Σ_ij G_ij h_ij for each of several matrices h, given as tiles that are consumed."""
     total: Array = 0.0
-    for rows, columns, D in tiles(U, V, exact=exact):
-        found = functions(D)
-        if V is None:
+    for rows, columns, found in values:
+        if symmetric:
             for h in found:
                 h[:, rows.start :] *= 0.5
         total = total + np.asarray([inner(G[rows, columns], h) for h in found])
-    return 2.0 * total if V is None else total
+    return 2.0 * total if symmetric else total
 
 
 def contract(G: Array, U: Array, V: Array | None, values: Iterable[Tile]) -> Array:
@@ -180,23 +166,20 @@ def contract(G: Array, U: Array, V: Array | None, values: Iterable[Tile]) -> Arr
 
 
 def _keep_digits(peak: float, G: Array, w: Array, W: Array) -> bool:
-    """Whether products are exact enough for weights W = G ∘ w, w ≥ 0.
+    """Whether products, which err by eps·max u²·‖W‖, are exact enough for W = G ∘ w, w ≥ 0.
 
-    They err by eps·max u²·‖W‖: much for close pairs of rough kernels with far-away inputs.
+    They are not for close pairs of rough kernels with far-away inputs.
     """
     square = peak * peak
     # As ‖W‖ ≤ max w ‖G‖, the norms are seldom needed.
-    if square * float(namespace(w).max(w)) <= _LOSS:
-        return True
-    return square * _norm(W) <= _LOSS * _norm(G)
+    quick = square * float(namespace(w).max(w)) <= _LOSS
+    return quick or square * _norm(W) <= _LOSS * _norm(G)
 
 
 def inner(A: Array, B: Array) -> float:
     """Return Σ_ij A_ij B_ij of two matrices."""
-    if is_numpy_array(A):
-        # Not by BLAS: its threads take longer to meet than a tile takes.
-        return float(np.einsum("ij,ij->", A, B))
-    return float(namespace(A).sum(A * B))
+    # Not by BLAS: its threads take longer to meet than a tile takes.
+    return float(np.einsum("ij,ij->", A, B) if is_numpy_array(A) else namespace(A).sum(A * B))
 
 
 def exp(A: Array) -> Array:

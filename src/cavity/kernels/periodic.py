@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import elementwise, exp, weighted_sums
+from cavity.kernels.distances import elementwise, exp, tiles, weighted_sums
 
 __all__ = ["ExpSineSquaredRule"]
 
@@ -30,7 +30,7 @@ class ExpSineSquaredRule(StationaryRule):
         free = [not h.fixed for h in self.kernel.hyperparameters]
         if not any(free):
             return np.empty(0)
-        return weighted_sums(G, self._slopes, X, Z, exact=True)[free]
+        return weighted_sums(G, Z is None, tiles(self._slopes, X, Z, exact=True))[free]
 
     @property
     def _length(self) -> float:

@@ -4,7 +4,7 @@ With u the difference of two scaled inputs and r its length, every k(r) here has
 ∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: a profile k and a slope w are all that tells them apart.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf, sqrt
@@ -16,16 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from cavity.arrays import Array, namespace
 from cavity.kernels import bessel
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import (
-    Tile,
-    centre,
-    contract,
-    elementwise,
-    exp,
-    scale,
-    tiles,
-    tiles_of,
-)
+from cavity.kernels.distances import centre, contract, elementwise, exp, scale, tiles, tiles_of
 
 __all__ = ["RadialRule"]
 
@@ -135,17 +126,12 @@ class RadialRule(StationaryRule):
         """Contract with c ∂K/∂log ℓ, read from c K where the two are proportional: for an RBF."""
         if self.kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
-        middle = centre(X)
+        profile, middle = _profile(self.kernel), centre(X)
         # Scaled only when centred: differences of scaled offsets would have lost digits.
         U, V = scale(self.kernel.length_scale, X - middle, None if Z is None else Z - middle)
-        if K is not None and _profile(self.kernel) is _GAUSSIAN:
+        if K is not None and profile is _GAUSSIAN:
             gradient = contract(G, U, V, tiles_of(K, Z is None))
         else:
-            gradient = c * contract(G, U, V, self._slopes(X, Z))
+            scaled = scale(self.kernel.length_scale, X, Z)
+            gradient = c * contract(G, U, V, tiles(profile.w, *scaled, exact=profile.rough))
         return gradient if self.kernel.anisotropic else gradient.sum(keepdims=True)
-
-    def _slopes(self, X: Array, Z: Array | None) -> Iterator[Tile]:
-        """Cut the slopes w(r) into tiles."""
-        profile, (U, V) = _profile(self.kernel), scale(self.kernel.length_scale, X, Z)
-        for rows, columns, D in tiles(U, V, exact=profile.rough):
-            yield Tile(rows, columns, profile.w(D))

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import elementwise, exp, scale, weighted_sums
+from cavity.kernels.distances import elementwise, exp, scale, tiles, weighted_sums
 
 __all__ = ["RationalQuadraticRule"]
 
@@ -26,8 +26,8 @@ class RationalQuadraticRule(StationaryRule):
         free = [not h.fixed for h in self.kernel.hyperparameters]
         if not any(free):
             return np.empty(0)
-        sums = weighted_sums(G, self._slopes, *scale(self.kernel.length_scale, X, Z))
-        return (self.kernel.alpha * sums)[free]
+        slopes = tiles(self._slopes, *scale(self.kernel.length_scale, X, Z))
+        return self.kernel.alpha * weighted_sums(G, Z is None, slopes)[free]
 
     def _value(self, D: Array) -> Array:
         log_base = namespace(D).log1p(self._ratio(D))

@@ -13,16 +13,19 @@ from cavity.kernels.distances import inner
 __all__ = ["ScaledRule", "parts"]
 
 
+_ONE, _NO_NOISE = ConstantKernel(1.0, "fixed"), WhiteKernel(0.0, "fixed")
+
+
 def parts(kernel: Any) -> dict[str, Any]:
     """Return the "constant", "base" and "white" of a kernel in the order of their theta.
 
-    A kernel of another shape is all base.
+    Of a kernel of another shape the base is the kernel itself.
     """
     if type(kernel) is Sum and type(kernel.k2) is WhiteKernel:
         return {**_factors(kernel.k1), "white": kernel.k2}
     if type(kernel) is Sum and type(kernel.k1) is WhiteKernel:
         return {"white": kernel.k1, **_factors(kernel.k2)}
-    return _factors(kernel)
+    return {**_factors(kernel), "white": _NO_NOISE}
 
 
 def _factors(kernel: Any) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def _factors(kernel: Any) -> dict[str, Any]:
         return {"constant": kernel.k1, "base": kernel.k2}
     if type(kernel) is Product and type(kernel.k2) is ConstantKernel:
         return {"base": kernel.k1, "constant": kernel.k2}
-    return {"base": kernel}
+    return {"base": kernel, "constant": _ONE}
 
 
 @dataclass(frozen=True)
@@ -39,60 +42,52 @@ class ScaledRule(Rule):
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return c K, with the noise level on the diagonal if Z is None."""
-        K = self._base.matrix(X, Z)
-        if self._c != 1.0:
-            K *= self._c
-        return add_to_diagonal(K, self._level) if Z is None else K
+        c, base, level = self._parts
+        K = base.matrix(X, Z)
+        if c != 1.0:
+            K *= c
+        return add_to_diagonal(K, level) if Z is None else K
 
     def diag(self, X: Array) -> Array:
         """Return c k(x, x) plus the noise level."""
-        return self._c * self._base.diag(X) + self._level
+        c, base, level = self._parts
+        return c * base.diag(X) + level
 
     def noise(self, X: Array) -> Array:
         """Return the noise level, plus c times any noise that the base has."""
-        return self._c * self._base.noise(X) + self._level
+        c, base, level = self._parts
+        return c * base.noise(X) + level
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract with K, with the base and with the diagonal, forming no other weights."""
+        c, base, level = self._parts
         xp, signal = namespace(G), 0.0
-        white = self._level * float(xp.sum(xp.linalg.diagonal(G))) if Z is None else 0.0
-        if self._constant_is_free:
+        white = level * float(xp.sum(xp.linalg.diagonal(G))) if Z is None else 0.0
+        if not parts(self.kernel)["constant"].hyperparameter_constant_value.fixed:
             K = self.matrix(X, Z) if K is None else K
             signal = inner_product(G, K) - white if Z is None else inner(G, K)
-        return self._in_order(signal, self._base.vjp_scaled(self._c, X, Z, G, K), white)
+        return self._in_order(signal, base.vjp_scaled(c, X, Z, G, K), white)
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
         """Contract with the diagonals of the parts."""
+        c, base, level = self._parts
         total = namespace(g).sum
-        signal = self._c * float(total(g * self._base.diag(X)))
-        base = self._c * self._base.vjp_diag(X, g)
-        return self._in_order(signal, base, self._level * float(total(g)))
+        signal, white = c * float(total(g * base.diag(X))), level * float(total(g))
+        return self._in_order(signal, c * base.vjp_diag(X, g), white)
 
     @property
-    def _base(self) -> Rule:
-        return rule(parts(self.kernel)["base"])
-
-    @property
-    def _c(self) -> float:
-        constant = parts(self.kernel).get("constant")
-        return float(constant.constant_value) if constant else 1.0
-
-    @property
-    def _level(self) -> float:
-        white = parts(self.kernel).get("white")
-        return float(white.noise_level) if white else 0.0
-
-    @property
-    def _constant_is_free(self) -> bool:
-        constant = parts(self.kernel).get("constant")
-        return bool(constant and not constant.hyperparameter_constant_value.fixed)
+    def _parts(self) -> tuple[float, Rule, float]:
+        """The constant, the rule of the base and the noise level."""
+        found = parts(self.kernel)
+        c, level = found["constant"].constant_value, found["white"].noise_level
+        return float(c), rule(found["base"]), float(level)
 
     def _in_order(self, constant: float, base: Array, white: float) -> Array:
         """Put the gradients of the parts in the order of theta, fixed hyperparameters left out."""
-        found, gradients = parts(self.kernel), {"base": base}
-        if "constant" in found:
-            hyperparameter = found["constant"].hyperparameter_constant_value
-            gradients["constant"] = entry(hyperparameter, constant)
-        if "white" in found:
-            gradients["white"] = entry(found["white"].hyperparameter_noise_level, white)
+        found = parts(self.kernel)
+        gradients = {
+            "constant": entry(found["constant"].hyperparameter_constant_value, constant),
+            "base": base,
+            "white": entry(found["white"].hyperparameter_noise_level, white),
+        }
         return np.concatenate([gradients[name] for name in found])
