@@ -80,7 +80,8 @@ def _measure(n: int, device: str, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         before = _reset(device)
         begin = time.perf_counter()
-        value, _ = evidence.value_and_gradient(theta)
+        found = evidence.at(theta)
+        value, _ = found.value, found.gradient
         _synchronize(device)
         seconds.append(time.perf_counter() - begin)
         peaks.append(_peak(device) - before)
@@ -100,7 +101,7 @@ def _agreement(device: str) -> float:
     # Iterated further than usual: the two take different ways to the same solution.
     here, theta = _evidence(X, y, tol=1e-10)
     there, _ = _evidence(*_on(device, X, y), tol=1e-10)
-    a, b = (np.r_[e.value_and_gradient(theta)] for e in (here, there))
+    a, b = (np.r_[e.value, e.gradient] for e in (here.at(theta), there.at(theta)))
     return float(np.max(np.abs(a - b)) / np.max(np.abs(a)))
 
 

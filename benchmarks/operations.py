@@ -45,10 +45,10 @@ def _warm_evaluation(kernel: Any, X: Any, y: Any, count: Callable[[], None]) -> 
     from cavity.likelihoods import Probit
 
     evidence = Evidence.of(rule(kernel), X, [y], Probit(), EP(tol=_LOOSE), np.ones(len(y)))
-    starts = [fit.start for fit in evidence.fits(kernel.theta)]
+    starts = evidence.at(kernel.theta).starts
     count()
     theta = kernel.theta + _MOVE
-    evidence.gradient(theta, evidence.fits(theta, starts))
+    assert np.all(np.isfinite(evidence.at(theta, starts).gradient))
 
 
 def _evaluations(printed: str) -> int:

@@ -37,8 +37,9 @@ def answers(convert, name, lik, kernel):
         method(name, tol=1e-11),
         convert(np.ones(150)),
     )
-    (fit,) = found.at(kernel.theta).fits
-    gradient = found.gradient(kernel.theta, [fit]) if fit.method.has_gradient else np.empty(0)
+    here = found.at(kernel.theta)
+    (fit,) = here.fits
+    gradient = here.gradient if fit.method.has_gradient else np.empty(0)
     K_new = compute.matrix(convert(X_new), convert(X))
     new = fit.posterior.predict(K_new, compute.diag(convert(X_new)))
     correction = [second_order_correction(fit)] if name == "ep" else []

@@ -79,15 +79,16 @@ def test_contract_of_ep_variants(variant, lik):
 class WrongSlope(Laplace):
     """Laplace with the gradient that forgets that the mode moves."""
 
-    def grad_K(self, problem, posterior):
-        return posterior.grad_K()
+    def slope(self, likelihood, rows, local, prior):
+        return Slope()
 
 
 class Forgetful(Laplace):
     """Laplace that overlooks how often an example counts."""
 
-    def solve(self, problem, start):
-        return super().solve(problem._replace(copies=0.0 * problem.copies + 1.0), start)
+    def fit(self, problem, start=None):
+        rows = problem.rows
+        return super().fit(problem._replace(rows=rows._replace(weight=0.0 * rows.y + 1.0)), start)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_scaled_contract(base, constant_bounds, white_bounds, base_bounds):
 
 
 def test_scaled_reads_the_matrix():
-    """With K given an RBF's distances are not computed again, nor is K's diagonal looked at."""
+    """With K given an RBF's distances are not computed again, nor is K's diagonal used."""
     X, G = inputs(200, 3), weights(200)
     r = rule(2.0 * RBF([0.7, 1.2, 0.9]) + WhiteKernel(0.3))
     K = r.matrix(X)

@@ -1,4 +1,4 @@
-"""What every kernel offers, the slow truth of each offer, and the registry of faster ones."""
+"""What every kernel rule offers, a slow default for each offer, and the registry of rules."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def rule(kernel: Any) -> "Rule":
 
 
 def length_scales(names: Sequence[str]) -> Array:
-    """Tell which hyperparameters, or parameters of a kernel object, are length scales."""
+    """Return which hyperparameters, or parameters of a kernel object, are length scales."""
     last = [name.split("__")[-1] for name in names]
     return np.array(
         [s.startswith("length_scale") and not s.endswith("_bounds") for s in last], dtype=bool
@@ -60,7 +60,7 @@ def length_scales(names: Sequence[str]) -> Array:
 class Rule:
     """A kernel object and how to compute with it.
 
-    As it stands, the slow truth for any kernel: everything goes through the kernel's own methods
+    As it stands it serves any kernel, slowly: everything goes through the kernel's own methods
     and NumPy. Registered subclasses compute the same numbers faster and where the inputs live.
 
     Parameters

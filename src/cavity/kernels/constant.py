@@ -1,4 +1,4 @@
-"""Kernels that do not look at their inputs: a constant, and white noise."""
+"""Kernels that do not depend on their inputs: a constant, and white noise."""
 
 from dataclasses import dataclass
 

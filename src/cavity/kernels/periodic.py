@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import elementwise, exp, tiles, weighted_sums
+from cavity.kernels.distances import elementwise, tiles, weighted_sums
 
 __all__ = ["ExpSineSquaredRule"]
 
@@ -17,9 +17,6 @@ __all__ = ["ExpSineSquaredRule"]
 @dataclass(frozen=True)
 class ExpSineSquaredRule(StationaryRule):
     """Periodic kernel with one length scale and one period."""
-
-    # Rounding of the angle counts in full for many periods: no scaling, exact distances, and
-    # scikit-learn's order of operations.
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K(X, Z), or K(X, X) if Z is None."""
@@ -38,23 +35,17 @@ class ExpSineSquaredRule(StationaryRule):
         return max(float(self.kernel.length_scale), 1e-100)
 
     def _angle(self, D: Array) -> Array:
+        # Rounding of the angle counts in full for many periods: no scaling, exact distances, and
+        # scikit-learn's order of operations.
         return pi * namespace(D).sqrt(D) / self.kernel.periodicity
 
     def _value(self, D: Array) -> Array:
-        return _decay(namespace(D).sin(self._angle(D)) / self._length)
+        xp = namespace(D)
+        s = xp.sin(self._angle(D)) / self._length
+        return xp.exp(-2.0 * s * s)
 
-    def _slopes(self, D: Array) -> tuple[Array, Array]:
+    def _slopes(self, D: Array) -> list[Array]:
         xp, angle = namespace(D), self._angle(D)
         s = xp.sin(angle) / self._length
-        slope = _decay(s)
-        slope *= 4.0 * s
-        s *= slope
-        slope *= xp.cos(angle) / self._length
-        slope *= angle
-        return s, slope
-
-
-def _decay(s: Array) -> Array:
-    exponent = s * s
-    exponent *= -2.0
-    return exp(exponent)
+        slope = 4.0 * s * xp.exp(-2.0 * s * s)
+        return [s * slope, xp.cos(angle) / self._length * slope * angle]

@@ -16,13 +16,13 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from cavity.arrays import Array, namespace
 from cavity.kernels import bessel
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import centre, contract, elementwise, exp, scale, tiles, tiles_of
+from cavity.kernels.distances import centre, contract, elementwise, scale, tiles, tiles_of
 
 __all__ = ["RadialRule"]
 
 
 class Profile(NamedTuple):
-    """k and w as functions of r², which they consume; whether k has a term |r|^a with a < 2."""
+    """k and w as functions of r²; whether k has a term |r|^a with a < 2."""
 
     k: Callable[[Array], Array]
     w: Callable[[Array], Array]
@@ -30,57 +30,45 @@ class Profile(NamedTuple):
 
 
 def _gaussian(D: Array) -> Array:
-    D *= -0.5
-    return exp(D)
+    return namespace(D).exp(-0.5 * D)
 
 
 def _exponential(D: Array) -> Array:
-    return exp(-namespace(D).sqrt(D))
+    xp = namespace(D)
+    return xp.exp(-xp.sqrt(D))
 
 
 def _exponential_slope(D: Array) -> Array:
     xp = namespace(D)
     # exp(−r)/r, and no weight for coinciding points, whose differences vanish.
     r = xp.where(D == 0.0, xp.full_like(D, inf), xp.sqrt(D))
-    return exp(-r) / r
+    return xp.exp(-r) / r
 
 
 def _decay(D: Array, c: float) -> tuple[Array, Array]:
-    """Return t = sqrt(c) r and exp(−t); consumes the squared distances."""
-    D *= c
-    t = namespace(D).sqrt(D)
-    return t, exp(-t)
+    """Return t = sqrt(c) r and exp(−t)."""
+    xp = namespace(D)
+    t = xp.sqrt(c * D)
+    return t, xp.exp(-t)
 
 
 def _matern_3_2(D: Array) -> Array:
-    t, K = _decay(D, 3.0)
-    t += 1.0
-    K *= t
-    return K
+    t, decay = _decay(D, 3.0)
+    return (1.0 + t) * decay
 
 
 def _matern_3_2_slope(D: Array) -> Array:
-    _, W = _decay(D, 3.0)
-    W *= 3.0
-    return W
+    return 3.0 * _decay(D, 3.0)[1]
 
 
 def _matern_5_2(D: Array) -> Array:
-    t, K = _decay(D, 5.0)
-    # 1 + t + t²/3, with t² still at hand in D.
-    D *= 1.0 / 3.0
-    D += t
-    D += 1.0
-    K *= D
-    return K
+    t, decay = _decay(D, 5.0)
+    return (1.0 + t + t * t / 3.0) * decay
 
 
 def _matern_5_2_slope(D: Array) -> Array:
-    t, W = _decay(D, 5.0)
-    t += 1.0
-    W *= t
-    W *= 5.0 / 3.0
-    return W
+    t, decay = _decay(D, 5.0)
+    return 5.0 / 3.0 * (1.0 + t) * decay
 
 
 _GAUSSIAN = Profile(_gaussian, _gaussian, rough=False)

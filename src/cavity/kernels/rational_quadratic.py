@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import elementwise, exp, scale, tiles, weighted_sums
+from cavity.kernels.distances import elementwise, scale, tiles, weighted_sums
 
 __all__ = ["RationalQuadraticRule"]
 
@@ -29,21 +29,14 @@ class RationalQuadraticRule(StationaryRule):
         slopes = tiles(self._slopes, *scale(self.kernel.length_scale, X, Z))
         return self.kernel.alpha * weighted_sums(G, Z is None, slopes)[free]
 
+    def _log_base(self, D: Array) -> tuple[Array, Array]:
+        q = D / (2.0 * self.kernel.alpha)
+        return q, namespace(D).log1p(q)
+
     def _value(self, D: Array) -> Array:
-        log_base = namespace(D).log1p(self._ratio(D))
-        log_base *= -float(self.kernel.alpha)
-        return exp(log_base)
+        return namespace(D).exp(-self.kernel.alpha * self._log_base(D)[1])
 
-    def _slopes(self, D: Array) -> tuple[Array, Array]:
-        q = self._ratio(D)
-        log_base = namespace(q).log1p(q)
-        value = exp(log_base * -float(self.kernel.alpha))
-        q /= 1.0 + q
-        for_alpha = q - log_base
-        for_alpha *= value
-        value *= 2.0 * q
-        return for_alpha, value
-
-    def _ratio(self, D: Array) -> Array:
-        D /= 2.0 * self.kernel.alpha
-        return D
+    def _slopes(self, D: Array) -> list[Array]:
+        q, log_base = self._log_base(D)
+        value, share = namespace(D).exp(-self.kernel.alpha * log_base), q / (1.0 + q)
+        return [(share - log_base) * value, 2.0 * share * value]

@@ -1,4 +1,4 @@
-"""What has to hold for a kernel before a Gaussian process can trust it."""
+"""What has to hold for a kernel before a Gaussian process can use it."""
 
 from collections.abc import Callable
 from typing import Any
