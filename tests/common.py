@@ -3,5 +3,5 @@
 from cavity.inference import METHODS
 from cavity.likelihoods import Probit
 
-CLASSIFYING = [name for name, cls in METHODS.items() if cls.needs in Probit().offers]
+CLASSIFYING = [name for name, cls in METHODS.items() if cls.serves(Probit())]
 """The inference methods that a classifier may use."""

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA d
 PAIRS = [
     (m, lik)
     for m, lik in itertools.product(METHODS, REGISTRY)
-    if METHODS[m].needs in REGISTRY[lik]().offers
+    if METHODS[m].serves(REGISTRY[lik]())
 ]
 SAME = 1e-8  # what float64 on both sides, converged far below, leaves room for
 

@@ -10,6 +10,7 @@ from cavity.arrays import to_numpy
 from cavity.inference import EP, METHODS, Ensemble, Laplace, Naive, Problem, Sequential, method
 from cavity.likelihoods import REGISTRY, Logit, Probit, Step, likelihood
 from cavity.priors import DensePrior
+from cavity.sites import Slope
 from cavity.testing import check_inference
 
 N = 7
@@ -18,7 +19,7 @@ TIGHT = 1e-11
 PAIRS = [
     (m, lik)
     for m, lik in itertools.product(METHODS, REGISTRY)
-    if METHODS[m].needs in REGISTRY[lik]().offers
+    if METHODS[m].serves(REGISTRY[lik]())
 ]
 
 

@@ -15,7 +15,7 @@ def random_local(n=6, seed=0):
     sites = Sites(rng.uniform(0.1, 5.0, n), rng.normal(size=n))
     v = 1.0 / (1.0 / c.variance + sites.tau)
     q = Marginals(v * (c.mean / c.variance + sites.nu), v)
-    return c, Local(q, sites, sites.nu - sites.tau * q.mean, 1.0 - sites.tau * v)
+    return c, Local(q, sites, sites.nu - sites.tau * q.mean, 1.0 - sites.tau * v, c.variance)
 
 
 def test_cavity_takes_the_site_out():
@@ -43,7 +43,7 @@ def test_cavity_of_a_dominant_site():
     rest = 1.0 / (1.0 + tau * v)
     q = Marginals(np.array([(m / v + nu) * v * rest]), np.array([v * rest]))
     alpha = np.array([(nu - tau * m) * rest])
-    local = Local(q, Sites(np.array([tau]), np.array([nu])), alpha, np.array([rest]))
+    local = Local(q, Sites(np.array([tau]), np.array([nu])), alpha, np.array([rest]), q.variance)
     got = cavity(local)
     np.testing.assert_allclose([got.mean[0], got.variance[0]], [m, v], rtol=1e-14)
 

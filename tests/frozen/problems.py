@@ -71,9 +71,7 @@ def infer(given, start=None):
     starts = None if start is None else [start.fit.start]
     [fit] = _evidence(given).at(given.kernel.theta, starts).fits
     report, alpha = fit.report, np.array(fit.posterior.alpha)
-    fell_back = (
-        "sweeps" in report.message and getattr(given.method, "schedule", "") == "parallel"
-    )
+    fell_back = "sweeps" in report.message and getattr(given.method, "schedule", "") == "parallel"
     return Outcome(report.converged, report.n_iter, fit.log_evidence, alpha, fell_back, fit)
 
 

@@ -11,8 +11,8 @@ from click.core import ParameterSource
 
 from cavity.cli.terminal import Terminal
 from cavity.estimators.validation import check_offers
-from cavity.inference import METHODS, method
-from cavity.likelihoods import likelihood
+from cavity.inference import METHODS
+from cavity.likelihoods import Probit, likelihood, method
 from cavity.tables.kernels import WORDS, parse_kernel
 from cavity.tables.model import Settings
 from cavity.tables.prepare import MAX_ROWS, Prepared, prepare
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.needs != "sites")
+_CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.serves(Probit()))
 
 
 def _kernel(context: click.Context, parameter: click.Parameter, text: str) -> str:

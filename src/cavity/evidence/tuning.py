@@ -193,7 +193,7 @@ def maximise(
 def threads_of(evidences: Sequence[Evidence]) -> Callable[[], AbstractContextManager[Any]]:
     """Return a context with as many threads of BLAS as the evidences' matrices are worth."""
     rows = [rows for evidence in evidences for rows in evidence.rows]
-    small = all(isinstance(r, Rows) and is_small(len(r.y)) for r in rows)
+    small = all(isinstance(r, Rows) and is_small(int(r.y.shape[0])) for r in rows)
     return one_thread if small else nullcontext
 
 

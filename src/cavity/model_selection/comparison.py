@@ -103,7 +103,7 @@ def compare_inference(
     """
     model = find_likelihood(likelihood)
     if inference is None:
-        inference = sorted(n for n, cls in METHODS.items() if cls.needs in model.offers)
+        inference = sorted(n for n, cls in METHODS.items() if cls.serves(model))
     for name in inference:
         check_offers(model, method(name))
     fit = GaussianProcessClassifier(

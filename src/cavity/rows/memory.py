@@ -24,7 +24,7 @@ class MemoryBlocks:
     """
 
     def __init__(self, rows: Rows, size: int | None = None) -> None:
-        n = len(rows.y)
+        n = int(rows.y.shape[0])
         places = [slice(i, min(i + (size or n), n)) for i in range(0, n, size or n)]
         self._blocks = [rows] if len(places) == 1 else [_part(rows, place) for place in places]
         self._states: dict[str, list[Any]] = {}
