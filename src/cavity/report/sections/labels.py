@@ -1,77 +1,68 @@
 """Which labels look wrong."""
 
-from typing import Any
-
-from cavity.report.blocks import Cell, Note, Section, Table
-from cavity.report.sections.common import cell, example_cells, example_head, is_classes, share_cell
+from cavity.report.analysis import Analysis
+from cavity.report.blocks import HtmlTable, Note, Section
+from cavity.report.sections.common import (
+    Column,
+    cell,
+    example_table,
+    long_cell,
+    share_cell,
+    word_cell,
+)
 from cavity.report.words import number, percent
 
 __all__ = ["labels"]
 
-Json = dict[str, Any]
 
-
-def labels(a: Json) -> Section:
+def labels(a: Analysis) -> Section:
     """Return the section on suspicious labels."""
-    first = a["suspects"][0]
-    about = _classes if is_classes(a) else _quantities
-    headline, between, rows = about(a, first)
-    return Section(
-        "labels",
-        "Which labels look wrong?",
-        headline,
-        [
-            Table("suspects", "The rows to check first", example_head(a, *between), rows),
-            Note(
-                "Each row is predicted from all the others. A surprising row may be wrong, or "
-                "rare, or right where the model is not: look before you change it.",
-                quiet=True,
-            ),
-        ],
+    note = Note(
+        "Each row is predicted from all the others. A surprising row may be wrong, or rare, or "
+        "right where the model is wrong: look at it before you change it.",
+        quiet=True,
     )
+    headline = _class_headline(a) if a.is_classes else _quantity_headline(a)
+    return Section("labels", "Which labels look wrong?", headline, [_table(a), note])
 
 
-def _classes(a: Json, first: Json) -> tuple[str, tuple[str, ...], list[list[Cell]]]:
-    wrong = sum(r["probability_of_label"] < 0.1 for r in a["suspects"])
-    if first["probability_of_label"] < 0.5:
-        headline = (
-            f"Check row {first['row']} first: it says {first['label']}, and the other rows give "
-            f"that {percent(first['probability_of_label'], 1)}."
-        )
-        if wrong > 1:
-            least = "At least " if wrong == len(a["suspects"]) else ""
-            headline += f" {least}{wrong} rows are given less than 10 %."
-    else:
-        headline = "None: every row's label is what the other rows predict."
-    rows = [
-        example_cells(
-            a,
-            r["row"],
-            Cell(r["label"], r["label"]),
-            share_cell(r["probability_of_label"]),
-            Cell(r["prediction"], r["prediction"]),
-            share_cell(r["probability"]),
-        )
-        for r in a["suspects"]
-    ]
-    return headline, ("label", "probability of it", "the others say", "with probability"), rows
-
-
-def _quantities(a: Json, first: Json) -> tuple[str, tuple[str, ...], list[list[Cell]]]:
+def _class_headline(a: Analysis) -> str:
+    first = a.suspects[0]
+    if first["probability_of_label"] >= 0.5:
+        return "None: every row has the label that the other rows predict."
     headline = (
-        f"Check row {first['row']} first: it says {number(first['label'])}, and the other rows say "
-        f"{number(first['prediction'])} ± {number(first['std'], 2)}, "
+        f"Check row {first['row']} first: given the other rows, its label {first['label']} has a "
+        f"probability of {percent(first['probability_of_label'], 1)}."
+    )
+    wrong = sum(r["probability_of_label"] < 0.1 for r in a.suspects)
+    if wrong > 1:
+        least = "At least " if wrong == len(a.suspects) else ""
+        headline += f" {least}{wrong} labels have a probability below 10 %."
+    return headline
+
+
+def _quantity_headline(a: Analysis) -> str:
+    first = a.suspects[0]
+    return (
+        f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
+        f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
         f"{number(abs(first['z']), 2)} standard deviations away."
     )
-    rows = [
-        example_cells(
-            a,
-            r["row"],
-            cell(r["label"], 4),
-            cell(r["prediction"], 4),
-            cell(r["std"]),
-            cell(r["z"]),
-        )
-        for r in a["suspects"]
-    ]
-    return headline, (a["data"]["target"], "the others say", "±", "deviations off"), rows
+
+
+def _table(a: Analysis) -> HtmlTable:
+    if a.is_classes:
+        columns = [
+            Column("label", "label", word_cell),
+            Column("its probability", "probability_of_label", share_cell),
+            Column("prediction", "prediction", word_cell),
+            Column("probability", "probability", share_cell),
+        ]
+    else:
+        columns = [
+            Column(a.data.target, "label", long_cell),
+            Column("prediction", "prediction", long_cell),
+            Column("±", "std", cell),
+            Column("standard deviations off", "z", cell),
+        ]
+    return example_table(a, "suspects", "The rows to check first", a.suspects, columns)
