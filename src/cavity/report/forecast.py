@@ -15,9 +15,9 @@ __all__ = ["LEVEL", "curve_of", "describe_curve"]
 LEVEL = 0.9
 """Coverage of a forecast's interval."""
 _SIZES = 8
-_AHEAD = np.geomspace(1.0, 4.0, 9)
+_FACTORS = np.geomspace(1.0, 4.0, 9)
 """From the present number of rows to four times as many; twice as many is among them."""
-_FAR = np.geomspace(1.0, 1000.0, 61)
+_FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 """From the present number of rows to the largest that `LearningCurve.size_for` tries."""
 
 
@@ -63,8 +63,8 @@ def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, 
         times the rows.
     """
     n = len(curve.y)
-    sizes = np.round(n * _AHEAD).astype(int) if ahead is None else np.array(ahead)
-    far = np.unique(np.round(n * _FAR).astype(int))
+    sizes = np.round(n * _FACTORS).astype(int) if ahead is None else np.array(ahead)
+    far = np.unique(np.round(n * _FAR_FACTORS).astype(int))
     return {
         "measure": "error rate" if curve.task == "classification" else "mean squared error",
         "resampling": curve.resampling,

@@ -94,6 +94,8 @@ def quantity_scores(mean: Array, std: Array, y: Array, train: Array) -> Scores:
         Training targets.
     """
     residual = y - mean
+    # Zero for a single row, which has no R².
+    spread = np.sum((y - y.mean()) ** 2)
     loss = _normal_loss(residual, std)
     baseline = y - train.mean()
     return {
@@ -101,7 +103,7 @@ def quantity_scores(mean: Array, std: Array, y: Array, train: Array) -> Scores:
         "rmse": float(np.sqrt(np.mean(residual**2))),
         "rmse_se": _standard_error(residual**2) / (2 * math.sqrt(np.mean(residual**2))),
         "mae": float(np.mean(np.abs(residual))),
-        "r2": float(1.0 - np.sum(residual**2) / np.sum((y - y.mean()) ** 2)),
+        "r2": float(1.0 - np.sum(residual**2) / spread) if spread > 0.0 else math.nan,
         "log_loss": float(loss.mean()),
         "log_loss_se": _standard_error(loss),
         "baseline_rmse": float(np.sqrt(np.mean(baseline**2))),

@@ -109,7 +109,7 @@ def curve_lines(about: Record) -> list[str]:
         [f"{size:,}", f"{error:.4g}", f"{loss:.4g}", "", "average over subsets"]
         for size, error, loss in zip(about["sizes"], about["error"], about["log_loss"], strict=True)
     ]
-    ahead = [
+    forecast = [
         [
             f"{f['size']:,}",
             f"{f['value']:.4g}",
@@ -121,7 +121,7 @@ def curve_lines(about: Record) -> list[str]:
         if f["size"] > about["rows"]
     ]
     interval = f"{about['level']:.0%} interval"
-    lines = columns(["rows", about["measure"], "log loss", interval, ""], measured + ahead)
+    lines = columns(["rows", about["measure"], "log loss", interval, ""], measured + forecast)
     if "goal" in about:
         rows = about["rows_for_goal"]
         reached = "out of reach" if rows is None else f"expected from {rows:,} rows on"

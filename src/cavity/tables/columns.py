@@ -99,7 +99,7 @@ def _is_time(known: pl.Series) -> bool:
     """Whether these are dates or times, by type, or because every text looks like one."""
     if known.dtype != pl.String or not len(known):
         return known.dtype.is_temporal()
-    # Looking at the first value alone settles most columns quickly.
+    # The first value alone rules out most columns quickly.
     return bool(_TIME.fullmatch(known[0])) and bool(
         known.str.contains(f"^(?:{_TIME.pattern})$").all()
     )

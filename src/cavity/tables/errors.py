@@ -4,7 +4,7 @@ __all__ = ["NoTargetError", "TableError"]
 
 
 class TableError(ValueError):
-    """Something cannot be done with these data; the message is one line that says where and why.
+    """A problem with the data or a file; the message is one line that says where and why.
 
     Parameters
     ----------

@@ -7,16 +7,9 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
-from cavity.report.blocks import Figure, Figures, HtmlTable, Section
+from cavity.report.blocks import Figure, Figures, Section
 from cavity.report.examples import records
-from cavity.report.sections.common import (
-    Column,
-    cell,
-    example_table,
-    long_cell,
-    share_cell,
-    word_cell,
-)
+from cavity.report.sections.common import example_table
 from cavity.report.words import number, percent
 
 __all__ = ["certainty"]
@@ -27,8 +20,9 @@ _SURE, _BINS = 0.9, 16
 def certainty(a: Analysis) -> Section:
     """Return the section on the certainty of predictions."""
     headline, figure = _classes(a) if a.is_classes else _quantities(a)
+    table = example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
-    return Section("certainty", title, headline, [Figures([figure]), _table(a)])
+    return Section("certainty", title, headline, [Figures([figure]), table])
 
 
 def _classes(a: Analysis) -> tuple[str, Figure]:
@@ -97,19 +91,3 @@ def _quantities(a: Analysis) -> tuple[str, Figure]:
         headline,
     )
     return headline, figure
-
-
-def _table(a: Analysis) -> HtmlTable:
-    if a.is_classes:
-        columns = [
-            Column("label", "label", word_cell),
-            Column("prediction", "prediction", word_cell),
-            Column("probability", "probability", share_cell),
-        ]
-    else:
-        columns = [
-            Column(a.data.target, "label", long_cell),
-            Column("prediction", "prediction", long_cell),
-            Column("±", "std", cell),
-        ]
-    return example_table(a, "least-certain", "The least certain rows", a.least_certain, columns)

@@ -15,7 +15,6 @@ __all__ = [
     "cell",
     "example_table",
     "interval",
-    "long_cell",
     "measures",
     "share_cell",
     "word_cell",
@@ -61,9 +60,6 @@ def cell(x: float | None, digits: int = 3) -> Cell:
     return Cell(number(x, digits), x)
 
 
-long_cell = partial(cell, digits=4)
-
-
 def share_cell(x: float | None) -> Cell:
     """Return a probability as a table's cell."""
     return Cell(percent(x, 1), x)
@@ -83,9 +79,22 @@ class Column(NamedTuple):
 
 
 def example_table(
-    a: Analysis, name: str, caption: str, examples: list[Record], columns: list[Column]
+    a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
 ) -> HtmlTable:
-    """Return a table of rows, with their most relevant inputs."""
+    """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
+    if a.is_classes:
+        columns = [
+            Column("label", "label", word_cell),
+            Column("prediction", "prediction", word_cell),
+            Column("probability", "probability", share_cell),
+        ]
+    else:
+        columns = [
+            Column(a.data.target, "label", _long_cell),
+            Column("prediction", "prediction", _long_cell),
+            Column("±", "std", cell),
+        ]
+    columns += more
     inputs = _shown_inputs(a)
     rows = [
         [
@@ -97,6 +106,10 @@ def example_table(
     ]
     head = ["row", *(column.head for column in columns), *inputs]
     return HtmlTable(name, caption, head, rows)
+
+
+def _long_cell(x: float) -> Cell:
+    return cell(x, 4)
 
 
 def _value_cell(text: str) -> Cell:

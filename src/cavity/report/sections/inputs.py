@@ -17,7 +17,7 @@ def inputs(a: Analysis) -> Section:
     """Return the section on relevance."""
     title = "Which inputs matter?"
     if not a.relevance:
-        headline = "The kernel has one length scale for all inputs, so it cannot tell."
+        headline = "The kernel has one length scale for all inputs, so it cannot rank them."
         remedy = Note("With --kernel ard every input has its own length scale.", quiet=True)
         return Section("inputs", title, headline, [remedy])
     ranked = sorted(a.relevance, key=lambda line: -line["relevance"])

@@ -1,15 +1,8 @@
 """Which labels look wrong."""
 
 from cavity.report.analysis import Analysis
-from cavity.report.blocks import HtmlTable, Note, Section
-from cavity.report.sections.common import (
-    Column,
-    cell,
-    example_table,
-    long_cell,
-    share_cell,
-    word_cell,
-)
+from cavity.report.blocks import Note, Section
+from cavity.report.sections.common import Column, cell, example_table, share_cell
 from cavity.report.words import number, percent
 
 __all__ = ["labels"]
@@ -22,8 +15,14 @@ def labels(a: Analysis) -> Section:
         "right where the model is wrong: look at it before you change it.",
         quiet=True,
     )
-    headline = _class_headline(a) if a.is_classes else _quantity_headline(a)
-    return Section("labels", "Which labels look wrong?", headline, [_table(a), note])
+    if a.is_classes:
+        headline = _class_headline(a)
+        doubt = Column("label probability", "probability_of_label", share_cell)
+    else:
+        headline = _quantity_headline(a)
+        doubt = Column("deviations off", "z", cell)
+    table = example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
+    return Section("labels", "Which labels look wrong?", headline, [table, note])
 
 
 def _class_headline(a: Analysis) -> str:
@@ -48,21 +47,3 @@ def _quantity_headline(a: Analysis) -> str:
         f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
         f"{number(abs(first['z']), 2)} standard deviations away."
     )
-
-
-def _table(a: Analysis) -> HtmlTable:
-    if a.is_classes:
-        columns = [
-            Column("label", "label", word_cell),
-            Column("its probability", "probability_of_label", share_cell),
-            Column("prediction", "prediction", word_cell),
-            Column("probability", "probability", share_cell),
-        ]
-    else:
-        columns = [
-            Column(a.data.target, "label", long_cell),
-            Column("prediction", "prediction", long_cell),
-            Column("±", "std", cell),
-            Column("standard deviations off", "z", cell),
-        ]
-    return example_table(a, "suspects", "The rows to check first", a.suspects, columns)

@@ -88,8 +88,8 @@ def _class_blocks(a: Analysis) -> list[Any]:
         entries = sorted(entries, key=_seen, reverse=True)[:_MOST_PICTURES]
     blocks: list[Any] = [
         Note(
-            "Can the probabilities be trusted? Rows are grouped by predicted probability. In "
-            f"{inside[0]} of {inside[1]} groups it lies in the 95 % interval of the observed share."
+            f"Can the probabilities be trusted? In {inside[0]} of {inside[1]} groups of rows the "
+            "predicted probability lies in the 95 % interval of the observed share."
         ),
         Figures([_calibration_figure(k, entry) for k, entry in enumerate(entries)]),
     ]

@@ -22,7 +22,7 @@ class Big(NamedTuple):
 def strip(a: Analysis) -> list[Big]:
     """Return the numbers that sum up an analysis."""
     where = "held-out rows" if a.held_out else "leave-one-out"
-    return [*(_classes(a, where) if a.is_classes else _quantities(a, where)), *_ahead(a)]
+    return [*(_classes(a, where) if a.is_classes else _quantities(a, where)), *_twice(a)]
 
 
 def _classes(a: Analysis, where: str) -> list[Big]:
@@ -68,7 +68,7 @@ def _quantities(a: Analysis, where: str) -> list[Big]:
     ]
 
 
-def _ahead(a: Analysis) -> list[Big]:
+def _twice(a: Analysis) -> list[Big]:
     error, log_loss = measures(a)
     # An error of zero cannot fall any further; the log loss can.
     measure = error if a.curve["error"][-1] > 0.0 else log_loss
@@ -77,7 +77,7 @@ def _ahead(a: Analysis) -> list[Big]:
         return []
     show, name = measure.show, measure.curve.replace("_", " ")
     beside = (
-        f"now {show(now['value'])} with {a.n_rows:,}; {percent(a.curve['level'])} interval "
+        f"now {show(now['value'])} with {a.n_rows:,} rows; {percent(a.curve['level'])} interval "
         f"{show(twice['low'])} to {show(twice['high'])}"
     )
     return [Big("twice", show(twice["value"]), f"expected {name} with twice the rows", beside)]
