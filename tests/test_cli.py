@@ -369,6 +369,38 @@ def test_regression_is_analysed(folder):
     assert len(found.calibration[0]["bins"]) == 9
 
 
+@pytest.mark.parametrize("target", ["t", "q"])
+def test_one_held_out_row_has_no_standard_error(folder, capsys, target):
+    """With one test row, what cannot be estimated is null in JSON and left out in text."""
+    other = "q" if target == "t" else "t"
+    options = ["--target", target, "--drop", other, "--kernel", "rbf", "--test-size", "0.01"]
+    held_out = answer(capsys, "report", "good.csv", *options)["held_out"]
+    assert held_out["rows"] == 1
+    assert held_out["log_loss_se"] is None
+    assert held_out.get("r2") is None
+    code, out, err = run(capsys, "report", "good.csv", *options)
+    assert (code, err) == (0, "")
+    assert "nan" not in out
+
+
+def test_suspects_are_ranked_by_doubt(folder):
+    """Suspects come by falling doubt, and are shown with their inputs as in the table."""
+    data = prepare(read_table("pima"))
+    found = analyse(data, Settings("rbf"))
+    shown = [row["probability_of_label"] for row in found.suspects]
+    assert shown == sorted(found.points["probability_of_label"])[:10]
+    certain = [row["probability"] for row in found.least_certain]
+    assert certain == sorted(found.points["probability"])[:10]
+    frame = read_table("pima").frame
+    for row, inputs in found.inputs.items():
+        assert {k: float(v) for k, v in inputs.items()} == frame.drop("type").row(
+            int(row) - 1, named=True
+        )
+    found = analyse(prepare(read_table("good.csv"), "q", drop=["t"]), Settings("rbf"))
+    off = [abs(row["z"]) for row in found.suspects]
+    assert off == sorted(off, reverse=True)
+
+
 @pytest.mark.slow
 def test_two_million_rows_to_a_model(folder, capsys):
     """A CSV of two million rows is fitted from 2,000 of them and tested on 10,000."""

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.estimators import fitted as latent
 from cavity.likelihoods import Probit
+from cavity.sites import Slope
 
 N = 40
 
@@ -31,9 +32,10 @@ def far_rows(model, mean, variance):
     """Covariances, with prior variances, of inputs with about this latent mean and variance."""
     posterior = model.base_estimator_.fits[0].posterior
     i = np.argmax(np.abs(posterior.alpha))
+    R_ii = 2.0 * (0.5 * posterior.alpha[i] ** 2 - posterior.slope_matrix(Slope())[i, i])
     rows = np.zeros((len(mean), N))
     rows[:, i] = mean / posterior.alpha[i]
-    return rows, variance + rows[:, i] ** 2 * posterior.precision_weight()[i, i]
+    return rows, variance + rows[:, i] ** 2 * R_ii
 
 
 def probit_probability(m, v):

@@ -235,6 +235,21 @@ def test_a_failure_while_writing_leaves_the_old_file(path, step, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_an_interrupted_replacement_leaves_the_old_file(path):
+    """Whatever stops the writer half-way, the old file is whole and no temporary file stays."""
+
+    def write():
+        with storage.replacing(path) as beside:
+            beside.write_text("half")
+            raise KeyboardInterrupt
+
+    before = path.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
 def test_a_link_is_written_through(path):
     """Writing to a symbolic link replaces the file that it names."""
     link = path.with_name("link")

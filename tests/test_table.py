@@ -1,4 +1,4 @@
-"""The data door: every rule about columns, targets and rows, on tables made for it."""
+"""Every rule about columns, targets and rows, on tables made for it."""
 
 import io
 import json
@@ -155,7 +155,7 @@ def test_keep_and_drop():
     ],
 )
 def test_dates_are_refused_with_a_way_out(values):
-    """A date, by type or by looks, is refused; the message names --drop."""
+    """A date, by its type or as text, is refused; the message names --drop."""
     with pytest.raises(TableError, match=r"column 'k': holds dates or times.*--drop k"):
         prepare(table(k=values), "t")
     assert prepare(table(k=values), "t", drop=["k"]).feature_names == ["x"]

@@ -20,7 +20,7 @@ from cavity.arrays import NotPositiveDefiniteError
 from cavity.datasets import load_pima, load_sonar
 from cavity.evidence import Evidence, maximise
 from cavity.evidence.length_scales import Coordinates
-from cavity.evidence.tuning import _l_bfgs_b
+from cavity.evidence.objective import l_bfgs_b
 from cavity.inference import EP
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
@@ -214,7 +214,7 @@ def test_relevance_is_found_again(far):
 
 
 class _Dip:
-    """A descent with a summit of no relevance, a dip, and a higher summit at ℓ = 14."""
+    """An objective with a summit of no relevance, a dip, and a higher summit at ℓ = 14."""
 
     n_failures, succeeded = 0, True
 
@@ -235,9 +235,9 @@ class _Dip:
 
 def test_second_look_finds_the_summit_behind_a_dip():
     """A scale that went to infinity from one side of a dip is asked once on the other side."""
-    descent = _Dip()
+    objective = _Dip()
     bounds = np.log([[1e-5, 1e5]])
-    theta, value = _l_bfgs_b(descent, np.log([200.0]), bounds)
+    theta, value = l_bfgs_b(objective, np.log([200.0]), bounds)
     alone = optimize.minimize_scalar(lambda t: _Dip()(np.array([t]))[0], bounds=(2, 3.2))
     # From there L-BFGS-B by itself ends at infinity, where nothing is gained.
     assert scipy_as_it_is(_Dip(), np.log([200.0]), bounds)[1] > -0.01

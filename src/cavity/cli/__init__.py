@@ -14,13 +14,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        What stands after ``cavity`` on the command line; by default the process's own.
+        The words after ``cavity``; by default those of the process's command line.
 
     Returns
     -------
     int
-        0, or 1 if the data or files do not allow what was asked, or 2 if the command line
-        cannot be understood or its packages are not installed.
+        0 for success, 1 for a problem with the data or a file, 2 if the command line cannot be
+        understood or a package is not installed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The commands put together, and what becomes of an error: one line and an exit code."""
+"""All commands, and how an error becomes one line and an exit code."""
 
 import os
 import sys
@@ -27,12 +27,12 @@ Examples:
   cavity predict patients.model new.csv -o answers.csv
 
 TABLE is a CSV, TSV or Parquet file with a header, or the name of a shipped data set.
-Exit codes: 0 done; 1 the data or files do not allow it; 2 the command line is wrong.""",
+Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command line.""",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="cavity", message="%(prog)s %(version)s")
 def app() -> None:
-    """Probabilities you can trust from a table: fit, compare, calibrate, forecast."""
+    """Gaussian process models of a table: fit, judge, compare, forecast, predict."""
 
 
 for _command in (report, compare, curve, fit, predict, datasets):
@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
     except click.Abort:
         return _fail("interrupted.", 130)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what is left must go nowhere at exit.
+        # The reader has closed the pipe; the rest of the output must not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:

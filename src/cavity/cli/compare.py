@@ -4,19 +4,11 @@ from typing import Any
 
 import click
 
-from cavity.cli.options import (
-    data_options,
-    model_options,
-    open_table,
-    output_options,
-    settings_from,
-)
-from cavity.cli.terminal import Terminal
+from cavity.cli.options import opened, output_options, table_options
 from cavity.report.analysis import compare as compare_methods
 from cavity.report.summary import comparison
 from cavity.tables.errors import TableError
 from cavity.tables.model import fit_model, unfitted
-from cavity.tables.plain import to_json
 
 __all__ = ["compare"]
 
@@ -28,20 +20,17 @@ Examples:
   cavity compare patients.csv --target outcome --kernel rbf --tune
   cavity compare pima --likelihood logit --json"""
 )
-@data_options
-@model_options
+@table_options
 @click.option(
     "--tune",
     is_flag=True,
-    help="Let each method tune the kernel by its own evidence; by default all take the kernel "
+    help="Let each method tune the kernel by its own evidence; by default all use the kernel "
     "that --inference finds.",
 )
 @output_options
-def compare(as_json: bool, tune: bool, quiet: bool, **options: Any) -> None:
+def compare(tune: bool, **options: Any) -> None:
     """Compare all inference methods on TABLE: evidence, leave-one-out scores, time."""
-    settings = settings_from(options)
-    with Terminal(quiet=quiet) as terminal:
-        data = open_table(options, terminal)
+    with opened(options) as (terminal, data, settings):
         if data.task == "regression":
             raise TableError(
                 data.source,
@@ -52,7 +41,5 @@ def compare(as_json: bool, tune: bool, quiet: bool, **options: Any) -> None:
         kernel = unfitted(data, settings).kernel if tune else fit_model(data, settings)[0].kernel_
         terminal.stage("comparing inference methods")
         rows = compare_methods(data, kernel, settings, tune)
-        if as_json:
-            terminal.hand_over(to_json({"notes": data.notes, "comparison": rows}))
-        else:
-            terminal.answer("\n".join([*data.notes, *comparison(rows)]))
+        answer = {"notes": data.notes, "comparison": rows}
+        terminal.answer([*data.notes, *comparison(rows)], answer)

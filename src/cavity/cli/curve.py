@@ -4,18 +4,10 @@ from typing import Any
 
 import click
 
-from cavity.cli.options import (
-    data_options,
-    model_options,
-    open_table,
-    output_options,
-    settings_from,
-)
-from cavity.cli.terminal import Terminal
+from cavity.cli.options import opened, output_options, table_options
 from cavity.report.forecast import curve_of, describe_curve
 from cavity.report.summary import curve_lines
 from cavity.tables.model import fit_model
-from cavity.tables.plain import to_json
 
 __all__ = ["curve"]
 
@@ -30,7 +22,7 @@ def _sizes(
     except ValueError as error:
         raise click.BadParameter("give whole numbers, such as 50,100,200.") from error
     if min(sizes) < 1:
-        raise click.BadParameter("sizes are at least 1.")
+        raise click.BadParameter("every size must be at least 1.")
     return sizes
 
 
@@ -41,26 +33,26 @@ Examples:
   cavity curve patients.csv --target outcome --sizes 50,100,200
   cavity curve patients.csv --target outcome --ahead 1000,5000 --goal 0.15"""
 )
-@data_options
-@model_options
+@table_options
 @click.option("--sizes", callback=_sizes, metavar="N,N,...", help="Training sizes of the curve.")
 @click.option(
     "--ahead",
     callback=_sizes,
     metavar="N,N,...",
-    help="Sizes to forecast; by default up to four times the rows at hand.",
+    help="Sizes to forecast; by default up to four times the present number of rows.",
 )
 @click.option(
     "--goal",
     type=click.FloatRange(0.0),
     metavar="ERROR",
-    help="Say how many rows are expected to reach this error rate (or mean squared error).",
+    help="Print how many rows are expected to reach this error rate (or mean squared error).",
 )
 @click.option(
     "--resampling",
     type=click.Choice(["subsample", "bootstrap"]),
     default="subsample",
     show_default=True,
+    help="Draw training sets without or with replacement.",
 )
 @output_options
 def curve(
@@ -68,14 +60,10 @@ def curve(
     ahead: list[int] | None,
     goal: float | None,
     resampling: str,
-    as_json: bool,
-    quiet: bool,
     **options: Any,
 ) -> None:
-    """Compute the learning curve of TABLE from one fit, and forecast how it goes on."""
-    settings = settings_from(options)
-    with Terminal(quiet=quiet) as terminal:
-        data = open_table(options, terminal)
+    """Compute the learning curve of TABLE from one fit, and forecast it for more rows."""
+    with opened(options) as (terminal, data, settings):
         terminal.stage("tuning the kernel")
         fitted, _ = fit_model(data, settings)
         terminal.stage("computing the learning curve")
@@ -83,7 +71,4 @@ def curve(
         about = describe_curve(found, ahead)
         if goal is not None:
             about |= {"goal": goal, "rows_for_goal": found.size_for(error=goal)}
-        if as_json:
-            terminal.hand_over(to_json({"notes": data.notes, **about}))
-        else:
-            terminal.answer("\n".join([*data.notes, *curve_lines(about)]))
+        terminal.answer([*data.notes, *curve_lines(about)], {"notes": data.notes, **about})

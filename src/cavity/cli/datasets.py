@@ -1,4 +1,4 @@
-"""``cavity datasets``: what can stand in place of a file."""
+"""``cavity datasets``: the names that can be given in place of a file."""
 
 import click
 
@@ -6,7 +6,6 @@ from cavity.cli.options import output_options
 from cavity.cli.terminal import Terminal
 from cavity.datasets import list_datasets
 from cavity.model_selection.columns import columns
-from cavity.tables.plain import to_json
 from cavity.tables.read import SHIPPED, read_table
 
 __all__ = ["datasets"]
@@ -25,8 +24,9 @@ Examples:
 )
 @output_options
 def datasets(as_json: bool, quiet: bool) -> None:
-    """List the data sets that can stand in place of a file."""
-    found, ours = [], list_datasets()
+    """List the data sets that can be named in place of a file."""
+    descriptions = {name: about.description for name, about in list_datasets().items()} | _THEIRS
+    found = []
     for name, about in SHIPPED.items():
         frame = read_table(name).frame
         found.append(
@@ -36,12 +36,9 @@ def datasets(as_json: bool, quiet: bool) -> None:
                 "columns": frame.width,
                 "task": about.task,
                 "target": about.target,
-                "description": ours[name].description if name in ours else _THEIRS[name],
+                "description": descriptions[name],
             }
         )
-    with Terminal(quiet=quiet) as terminal:
-        if as_json:
-            terminal.hand_over(to_json(found))
-        else:
-            lines = [[str(value) for value in line.values()] for line in found]
-            terminal.answer("\n".join(columns(list(found[0]), lines)))
+    lines = [[str(value) for value in line.values()] for line in found]
+    with Terminal(quiet=quiet, as_json=as_json) as terminal:
+        terminal.answer(columns(list(found[0]), lines), found)

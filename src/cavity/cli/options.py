@@ -1,7 +1,8 @@
 """Options that several commands share, and what they add up to."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,26 +12,23 @@ from click.core import ParameterSource
 
 from cavity.cli.terminal import Terminal
 from cavity.estimators.validation import check_offers
-from cavity.inference import METHODS
-from cavity.likelihoods import Probit, likelihood, method
+from cavity.inference import METHODS, method
+from cavity.likelihoods import Probit, likelihood
 from cavity.tables.kernels import WORDS, parse_kernel
 from cavity.tables.model import Settings
 from cavity.tables.prepare import MAX_ROWS, Prepared, prepare
 from cavity.tables.read import read_table
 from cavity.tables.writing import check_writable
 
-__all__ = [
-    "command_line",
-    "data_options",
-    "model_options",
-    "open_table",
-    "output_options",
-    "settings_from",
-    "to_file",
-]
+__all__ = ["command_line", "opened", "output_options", "table_options", "to_file"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.serves(Probit()))
+
+
+def _options(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
+    """Return a decorator that adds all these options."""
+    return lambda function: reduce(lambda f, option: option(f), reversed(options), function)
 
 
 def _kernel(context: click.Context, parameter: click.Parameter, text: str) -> str:
@@ -47,99 +45,90 @@ def _test_size(context: click.Context, parameter: click.Parameter, size: float) 
     return size
 
 
-def _apply(options: list[Callable[[_Function], _Function]], function: _Function) -> _Function:
-    return reduce(lambda f, option: option(f), reversed(options), function)
+table_options: Callable[[Any], Any] = _options(
+    click.argument("table"),
+    click.option("--target", metavar="COLUMN", help="Column to predict."),
+    click.option(
+        "--task",
+        type=click.Choice(["classification", "regression"]),
+        help="By default regression if the target is numeric and has fractions or more than 20 "
+        "different values.",
+    ),
+    click.option(
+        "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
+    ),
+    click.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="Use this column even if it looks like an identifier or free-form text; may be "
+        "repeated.",
+    ),
+    click.option(
+        "--max-rows",
+        type=click.IntRange(10),
+        default=MAX_ROWS,
+        show_default=True,
+        help="Train on at most this many rows, drawn at random; the others are held out.",
+    ),
+    click.option(
+        "--test-size",
+        type=float,
+        default=0.0,
+        callback=_test_size,
+        help="Share (0.25) or number (500) of rows to hold out.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+    click.option(
+        "--kernel",
+        default="auto",
+        show_default=True,
+        callback=_kernel,
+        help=f"Words joined by + and *: {', '.join(WORDS)}; auto is ard up to 30 inputs, else rbf.",
+    ),
+    click.option(
+        "--inference",
+        type=click.Choice(_CLASS_METHODS),
+        default="ep",
+        show_default=True,
+        help="For classification; regression is exact.",
+    ),
+    click.option(
+        "--likelihood",
+        type=click.Choice(["probit", "logit", "step"]),
+        default="probit",
+        show_default=True,
+        help="For classification; regression has Gaussian noise.",
+    ),
+    click.option(
+        "--restarts",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Additional random starts of the tuning.",
+    ),
+)
+"""TABLE, how to read it, and how to model it."""
+
+output_options: Callable[[Any], Any] = _options(
+    click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output."),
+    click.option("--quiet", is_flag=True, help="Print nothing but errors, and JSON if asked for."),
+)
+"""What to print."""
 
 
-def data_options(function: _Function) -> _Function:
-    """Add TABLE and everything that says how to read it."""
-    return _apply(
-        [
-            click.argument("table"),
-            click.option("--target", metavar="COLUMN", help="Column to predict."),
-            click.option(
-                "--task",
-                type=click.Choice(["classification", "regression"]),
-                help="By default regression if the target is numeric and has fractions or more "
-                "than 20 different values.",
-            ),
-            click.option("--drop", multiple=True, metavar="COLUMN", help="Do not use it."),
-            click.option(
-                "--keep",
-                multiple=True,
-                metavar="COLUMN",
-                help="Use it although it looks like an identifier or free-form text.",
-            ),
-            click.option(
-                "--max-rows",
-                type=click.IntRange(10),
-                default=MAX_ROWS,
-                show_default=True,
-                help="Learn from at most so many rows, drawn at random; the rest is held out.",
-            ),
-            click.option(
-                "--test-size",
-                type=float,
-                default=0.0,
-                callback=_test_size,
-                help="Share (0.25) or number (500) of rows to hold out.",
-            ),
-            click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
-        ],
-        function,
-    )
+@contextmanager
+def opened(options: dict[str, Any]) -> Iterator[tuple[Terminal, Prepared, Settings]]:
+    """Check the settings, then read and prepare the table that the options describe."""
+    settings = _settings(options)
+    with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
+        terminal.stage(f"reading {options['table']}")
+        names = ("target", "task", "drop", "keep", "max_rows", "test_size", "seed")
+        data = prepare(read_table(options["table"]), **{name: options[name] for name in names})
+        yield terminal, data, settings
 
 
-def model_options(function: _Function) -> _Function:
-    """Add everything that says how to model."""
-    return _apply(
-        [
-            click.option(
-                "--kernel",
-                default="auto",
-                show_default=True,
-                callback=_kernel,
-                help=f"Words joined by + and *: {', '.join(WORDS)}; auto is ard up to 30 inputs, "
-                "else rbf.",
-            ),
-            click.option(
-                "--inference",
-                type=click.Choice(_CLASS_METHODS),
-                default="ep",
-                show_default=True,
-                help="For classification; regression is exact.",
-            ),
-            click.option(
-                "--likelihood",
-                type=click.Choice(["probit", "logit", "step"]),
-                default="probit",
-                show_default=True,
-            ),
-            click.option(
-                "--restarts",
-                type=click.IntRange(0),
-                default=0,
-                show_default=True,
-                help="Further random starts of the tuning.",
-            ),
-        ],
-        function,
-    )
-
-
-def output_options(function: _Function) -> _Function:
-    """Add what is said, and how."""
-    return _apply(
-        [
-            click.option("--json", "as_json", is_flag=True, help="Machine-readable, on stdout."),
-            click.option("--quiet", is_flag=True, help="Say nothing but errors."),
-        ],
-        function,
-    )
-
-
-def settings_from(options: dict[str, Any]) -> Settings:
-    """Return how to model; refuse what does not go together."""
+def _settings(options: dict[str, Any]) -> Settings:
     try:
         check_offers(likelihood(options["likelihood"]), method(options["inference"]))
     except ValueError as error:
@@ -148,24 +137,8 @@ def settings_from(options: dict[str, Any]) -> Settings:
     return Settings(**{name: options[name] for name in names})
 
 
-def open_table(options: dict[str, Any], terminal: Terminal) -> Prepared:
-    """Read and prepare the table that the options describe."""
-    terminal.stage(f"reading {options['table']}")
-    table = read_table(options["table"])
-    return prepare(
-        table,
-        options["target"],
-        options["task"],
-        drop=options["drop"],
-        keep=options["keep"],
-        max_rows=options["max_rows"],
-        test_size=options["test_size"],
-        seed=options["seed"],
-    )
-
-
 def to_file(output: str | None, *inputs: str) -> Path | None:
-    """Return the output's path once it is known to be writable and none of the inputs."""
+    """Return the output's path, once it is known to be writable and not one of the inputs."""
     if output is None:
         return None
     path = Path(output)
@@ -177,7 +150,7 @@ def to_file(output: str | None, *inputs: str) -> Path | None:
 
 
 def command_line(context: click.Context) -> str:
-    """Return the command as one would type it."""
+    """Return the command as the user would type it."""
     words = context.command_path.split()
     for parameter in context.command.params:
         name = parameter.name or ""

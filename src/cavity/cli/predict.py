@@ -1,4 +1,4 @@
-"""``cavity predict``: answers for a new table."""
+"""``cavity predict``: predictions for a new table."""
 
 import click
 
@@ -27,8 +27,8 @@ Examples:
   cavity predict patients.model new.parquet -o answers.parquet
   cavity predict patients.model new.csv | head
 
-One row of answers for each row of TABLE, in its order: the predicted class and a probability
-for each class, or the predicted value with its standard deviation and 95 % interval."""
+The output has one row for each row of TABLE, in the same order: the predicted class and a
+probability for each class, or the predicted value with its standard deviation and 95 % interval."""
 )
 @click.argument("model")
 @click.argument("table")
@@ -37,29 +37,29 @@ for each class, or the predicted value with its standard deviation and 95 % inte
     "--output",
     metavar="OUT",
     callback=_known_format,
-    help="CSV, TSV or Parquet by its ending; by default CSV on stdout.",
+    help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
 )
 @output_options
 def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bool) -> None:
-    """Predict every row of TABLE by a MODEL that cavity fit has written."""
+    """Predict every row of TABLE with a MODEL that cavity fit wrote."""
     path = to_file(output, model, table)
-    with Terminal(quiet=quiet) as terminal:
+    with Terminal(quiet=quiet, as_json=as_json) as terminal:
         terminal.stage(f"opening {model}")
         fitted = load_model(model)
         terminal.stage(f"reading {table}")
         rows = read_table(table)
         terminal.stage("predicting", total=rows.frame.height)
         answers = fitted.predict(rows, terminal.advance)
+        if path is None:
+            csv = answers.write_csv().rstrip("\n")
+            terminal.print(to_json(answers.to_dicts()) if as_json else csv)
+            return
+        write_frame(path, answers)
         unseen = fitted.encoder.unseen(rows.frame)
-        if path is not None:
-            write_frame(path, answers)
-            about = {"output": output, "rows": answers.height, "unseen_categories": unseen}
-            lines = [
-                f"Column '{name}': {count:,} rows have a value that training did not show."
-                for name, count in unseen.items()
-            ]
-            lines.append(f"{answers.height:,} predictions are in {output}.")
-            terminal.hand_over(to_json(about)) if as_json else terminal.answer("\n".join(lines))
-        else:
-            text = to_json(answers.to_dicts()) if as_json else answers.write_csv().rstrip("\n")
-            terminal.hand_over(text)
+        lines = [
+            f"Column '{name}': {count:,} rows have a value that is not in the training rows."
+            for name, count in unseen.items()
+        ]
+        lines.append(f"{answers.height:,} predictions are in {output}.")
+        about = {"output": output, "rows": answers.height, "unseen_categories": unseen}
+        terminal.answer(lines, about)

@@ -1,25 +1,31 @@
-"""What the reader sees while the work goes on: progress on a terminal, nothing in a pipe."""
+"""What the user sees: progress while the work goes on, then the answer."""
 
+from collections.abc import Iterable
 from types import TracebackType
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from cavity.tables.plain import to_json
+
 __all__ = ["Terminal"]
 
 
 class Terminal:
-    """Progress on standard error, answers on standard output.
+    """Progress on standard error (none in a pipe), answers on standard output.
 
     Parameters
     ----------
     quiet : bool
-        No progress, and no answers but those for machines.
+        Whether to show no progress and no text.
+    as_json : bool
+        Whether to answer in JSON instead of text.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
         console = Console(stderr=True)
         self._progress = Progress(
             SpinnerColumn(),
@@ -45,20 +51,21 @@ class Terminal:
         self._progress.stop()
 
     def stage(self, text: str, total: int | None = None) -> None:
-        """Say what happens next, and of how many steps it consists if that is known."""
+        """Show what happens next and, if it is known, the number of its steps."""
         self._progress.reset(self._task, description=text, total=total)
 
     def advance(self, steps: int) -> None:
-        """Say how many more steps are done."""
+        """Show that some more steps are done."""
         self._progress.advance(self._task, steps)
 
-    def answer(self, text: str) -> None:
-        """Print for people."""
-        self._progress.stop()
-        if not self.quiet:
-            click.echo(text.rstrip("\n"))
+    def answer(self, lines: Iterable[str], numbers: Any) -> None:
+        """Print the numbers as JSON if that was asked for, else the lines unless quiet."""
+        if self.as_json:
+            self.print(to_json(numbers))
+        elif not self.quiet:
+            self.print("\n".join(lines))
 
-    def hand_over(self, text: str) -> None:
-        """Print for machines, quiet or not."""
+    def print(self, text: str) -> None:
+        """Print text even if quiet."""
         self._progress.stop()
         click.echo(text)

@@ -1,4 +1,4 @@
-"""The data sets of the learning-curve and mean-field literature, shipped with the package."""
+"""Data sets of the learning-curve and mean-field literature, shipped with the package."""
 
 from cavity.datasets._load import (
     DatasetInfo,

@@ -1,4 +1,4 @@
-"""Loaders in scikit-learn's style, all driven by one table of specifications."""
+"""Loaders in scikit-learn's style, all from one table of specifications."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class _Spec:
     target: str
     task: str
     description: str
-    indicators: tuple[tuple[str, str], ...] = ()  # (column, level) -> a 0/1 feature, placed first
+    indicators: tuple[tuple[str, str], ...] = ()  # (column, level): a 0/1 feature, placed first
     unused: tuple[str, ...] = ()
 
 
@@ -82,7 +82,7 @@ _SPECS = {
 }
 
 _PIMA_FILES = {"train": ("pima_tr.csv",), "test": ("pima_te.csv",), "all": _SPECS["pima"].files}
-# The species target turns sex, otherwise the answer, into a feature.
+# With the species as the target, sex becomes a feature.
 _CRABS_SPECS = {
     "sex": _SPECS["crabs"],
     "species": replace(_SPECS["crabs"], target="sp", indicators=(("sex", "M"),)),
@@ -105,7 +105,7 @@ def _features(spec: _Spec, columns: Mapping[str, Sequence[str]]) -> dict[str, ND
 def _target(spec: _Spec, column: Sequence[str]) -> tuple[NDArray[Any], dict[str, Any]]:
     if spec.task == "regression":
         return np.array(column, dtype=np.float64), {}
-    # Sorted names: code k is entry k of `classes_` of a classifier fitted on the strings.
+    # Sorted, so that codes agree with `classes_` of a classifier fitted on the names.
     names, codes = np.unique(np.array(column), return_inverse=True)
     return codes.astype(np.int64), {"target_names": names}
 

@@ -1,5 +1,6 @@
 """Gaussian process classification with scikit-learn's interface."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -35,7 +36,7 @@ from cavity.inference import second_order_correction
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
 
-__all__ = ["GaussianProcessClassifier"]
+__all__ = ["GaussianProcessClassifier", "start_from"]
 
 
 class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -154,6 +155,9 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self.tol = tol
         self.verbose = verbose
 
+    # Where a warm start begins, for each binary problem.
+    _thetas: Sequence[Array] = ()
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessClassifier":
         """Tune the kernel by the evidence and infer the posterior.
 
@@ -205,6 +209,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
     def _finish(self, model: FittedModel) -> None:
         self._model = model
+        self._thetas = [process.rule.theta for process in model.processes]
         values = [process.log_marginal_likelihood() for process in model.processes]
         self.log_marginal_likelihood_value_ = float(np.mean(values))
         self.converged_, self.n_iter_ = model.converged, model.n_iter
@@ -238,10 +243,10 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def _rules(self, count: int) -> list[Rule]:
         """Return a kernel for each binary problem, as it was tuned before if that is wanted."""
         rule = self._rule()
-        before = self._model.processes if self.warm_start and hasattr(self, "_model") else []
-        if [len(process.rule.theta) for process in before] != [len(rule.theta)] * count:
+        before = self._thetas if self.warm_start else []
+        if [len(theta) for theta in before] != [len(rule.theta)] * count:
             return [rule] * count
-        return [rule.with_theta(process.rule.theta) for process in before]
+        return [rule.with_theta(theta) for theta in before]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row.
@@ -415,3 +420,11 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
+
+
+def start_from(
+    classifier: GaussianProcessClassifier, kernels: Sequence[Kernel]
+) -> GaussianProcessClassifier:
+    """Let a classifier with ``warm_start`` begin its fit with one kernel per binary problem."""
+    classifier._thetas = [kernel.theta for kernel in kernels]
+    return classifier

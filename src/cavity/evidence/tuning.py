@@ -100,6 +100,7 @@ class named_failure:  # noqa: N801  (a context manager reads as a verb)
 def tune(
     evidences: Sequence[Evidence],
     *,
+    thetas: Sequence[Array] | None = None,
     bounds: Sequence[Array] | None = None,
     optimizer: str | Optimizer | None = "fmin_l_bfgs_b",
     n_restarts: int = 0,
@@ -115,7 +116,8 @@ def tune(
     Parameters
     ----------
     evidences : sequence of Evidence
-        Each is tuned from its own rule's hyperparameters.
+    thetas : sequence of arrays of shape (p,), optional
+        Where to begin, for each evidence; by default at the rules' own hyperparameters.
     bounds : sequence of arrays of shape (p, 2), optional
         Log bounds, one array for each evidence; by default the rules' own.
     optimizer : "fmin_l_bfgs_b", callable or None
@@ -144,24 +146,28 @@ def tune(
     >>> optimum.value > evidence.at(evidence.rule.theta).value
     True
     """
+    first = thetas or [evidence.rule.theta for evidence in evidences]
     spaces = bounds or [evidence.rule.bounds for evidence in evidences]
     generators: Sequence[RandomGenerator | None] = rngs or [None] * len(evidences)
-    each = list(zip(evidences, spaces, generators, strict=True))
-    starts = [_starting_points(e.rule.theta, b, n_restarts, rng) for e, b, rng in each]
+    starts = [
+        _starting_points(theta, space, n_restarts, rng)
+        for theta, space, rng in zip(first, spaces, generators, strict=True)
+    ]
     if optimizer is None:
         starts = [[] for _ in evidences]
     told = _told(progress, [len(own) for own in starts])
     search = optimizer if callable(optimizer) else l_bfgs_b
     threads = threads_of(evidences)
-    jobs = [(e, b, theta) for (e, b, _), own in zip(each, starts, strict=True) for theta in own]
+    each = list(zip(evidences, spaces, starts, strict=True))
+    jobs = [(evidence, space, theta) for evidence, space, own in each for theta in own]
     run = Parallel(n_jobs=n_jobs if len(jobs) > 1 else 1, return_as="generator")
     with threads():
         calls = zip(jobs, told, strict=True)
         found = run(delayed(_tune_from)(*job, search, p, threads) for job, p in calls)
         optima = _reported(found, told)
         return [
-            _best_of(e.rule, b, [next(optima) for _ in own])
-            for (e, b, _), own in zip(each, starts, strict=True)
+            _best_of(evidence.rule, space, [next(optima) for _ in own])
+            for evidence, space, own in each
         ]
 
 
@@ -180,7 +186,8 @@ def maximise(
     Parameters are those of `tune`; without an ``optimizer`` it is L-BFGS-B.
     """
     [found] = tune(
-        [replace(evidence, rule=evidence.rule.with_theta(theta))],
+        [evidence],
+        thetas=[theta],
         bounds=[bounds],
         optimizer=optimizer or "fmin_l_bfgs_b",
         n_restarts=n_restarts,

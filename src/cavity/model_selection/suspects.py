@@ -8,7 +8,7 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.model_selection.columns import columns
 
-__all__ = ["Suspect", "Suspects", "rank"]
+__all__ = ["Suspect", "Suspects", "most_doubtful", "rank"]
 
 _HEADER = ("row", "label", "suggestion", "probability", "evidence")
 
@@ -80,6 +80,12 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)[:12]
 
 
+def most_doubtful(doubt: Array, k: int) -> list[int]:
+    """Return the places of the k largest doubts, the largest first."""
+    places: list[int] = np.argsort(-doubt, kind="stable")[:k].tolist()
+    return places
+
+
 def rank(
     k: int, y: Array, suggestion: Array, probability: Array, evidence: Array, error: Array
 ) -> Suspects:
@@ -96,7 +102,7 @@ def rank(
                 float(evidence[i]),
                 float(error[i]),
             )
-            for i in np.argsort(-evidence, kind="stable")[:k]
+            for i in most_doubtful(evidence, k)
         )
     )
 

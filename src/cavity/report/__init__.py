@@ -1,1 +1,1 @@
-"""From a table on disk to a fitted model and the numbers of its report."""
+"""A fitted table as numbers, as text and as a page."""

@@ -1,4 +1,4 @@
-"""What a page is made of; the template knows how to draw each kind."""
+"""The parts of a page; templates/page.html.j2 draws each kind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ __all__ = [
     "Figure",
     "Figures",
     "Goal",
+    "HtmlTable",
     "Note",
     "Section",
-    "Table",
 ]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart: a Vega-Lite specification, what it shows, and the same for those who cannot see."""
+    """A chart: a Vega-Lite specification, a caption, and a text for screen readers."""
 
     name: str
     spec: dict[str, Any]
@@ -30,7 +30,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Charts side by side where there is room."""
+    """Charts, side by side where there is room."""
 
     kind: ClassVar[str] = "figures"
     figures: Sequence[Figure]
@@ -38,7 +38,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Cell:
-    """Text, and the value to sort by; numbers stand to the right."""
+    """Text, and the value to sort by; numbers are aligned to the right."""
 
     text: str
     value: float | str | None = None
@@ -46,13 +46,13 @@ class Cell:
 
     @property
     def is_number(self) -> bool:
-        """Whether this cell holds a number, or stands where one is missing."""
+        """Whether this cell holds a number or is in place of a missing one."""
         return not isinstance(self.value, str)
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table whose columns sort by a click on their heads."""
+class HtmlTable:
+    """A table that can be sorted by a click on a column's head."""
 
     kind: ClassVar[str] = "table"
     name: str
@@ -63,7 +63,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Counts:
-    """A table of true against predicted classes, shaded by each row's shares."""
+    """Counts of true and predicted classes, shaded by each row's shares."""
 
     kind: ClassVar[str] = "counts"
     name: str
@@ -74,17 +74,19 @@ class Counts:
 
 @dataclass(frozen=True)
 class Goal:
-    """A box to type a target into; the page's script answers from a tabulated curve.
+    """A box to type a goal into; the page's script answers from a tabulated curve.
 
     Attributes
     ----------
     name : str
     before, after : str
-        What stands around the box.
+        The text around the box.
     start : str
-        What stands in the box at first.
+        What is in the box at first.
     unit : float
-        What one unit of the box is worth in the curve's values: 0.01 for percentages.
+        The curve's value for a one in the box: 0.01 for percentages.
+    n_rows : int
+        The present number of rows.
     sizes, values : sequences of float
         The curve, by increasing size.
     """
@@ -95,7 +97,7 @@ class Goal:
     after: str
     start: str
     unit: float
-    at_hand: int
+    n_rows: int
     sizes: Sequence[float]
     values: Sequence[float]
 
@@ -111,7 +113,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Facts:
-    """Terms and what they are here."""
+    """Terms and their values."""
 
     kind: ClassVar[str] = "facts"
     facts: Sequence[tuple[str, str]]
@@ -119,7 +121,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Code:
-    """Something to copy."""
+    """A command to copy."""
 
     kind: ClassVar[str] = "code"
     text: str
@@ -127,7 +129,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Section:
-    """A question, its answer in a sentence, and what the answer rests on."""
+    """A question, its answer in a sentence, and the details."""
 
     name: str
     title: str

@@ -1,6 +1,6 @@
-"""How every chart looks: the page's own colours and type, by reference.
+"""The common style of all charts.
 
-Colours are the page's CSS variables, so that one drawing serves light, dark and paper.
+Colours are the page's CSS variables, so the same chart works in light, in dark and on paper.
 """
 
 from typing import Any
@@ -32,19 +32,13 @@ def chart(values: list[Json]) -> alt.Chart:
 
 
 def quantity(field: str, title: str | None = None, **axis: Any) -> Json:
-    """Return a quantitative channel; domain, zero, log and format are taken from ``axis``."""
+    """Return a quantitative channel; domain, zero, nice and log in ``axis`` are for its scale."""
     scale: Json = {"zero": axis.pop("zero", False), "nice": axis.pop("nice", True)}
     if "domain" in axis:
         scale |= {"domain": axis.pop("domain")}
     if axis.pop("log", False):
         scale = {"type": "log", **{k: v for k, v in scale.items() if k == "domain"}, "nice": False}
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": scale,
-        "axis": axis,
-    }
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def nominal(field: str, order: list[str], title: str | None = None, **axis: Any) -> Json:
@@ -53,7 +47,7 @@ def nominal(field: str, order: list[str], title: str | None = None, **axis: Any)
 
 
 def tips(**fields: tuple[str, str]) -> list[Json]:
-    """Return what hovering shows: field = (title, format); an empty format is for names."""
+    """Return a tooltip, field = (title, format); a field with an empty format is a name."""
     return [
         {"field": field, "title": title, "type": "quantitative", "format": form}
         if form
@@ -63,7 +57,7 @@ def tips(**fields: tuple[str, str]) -> list[Json]:
 
 
 def finish(drawn: Any, alt_text: str, height: int = 260) -> Json:
-    """Return the specification, as wide as its place on the page, in the page's style."""
+    """Return the specification in the page's style, as wide as its place on the page."""
     styled = (
         drawn.properties(width="container", height=height, description=alt_text)
         .configure(background="transparent", font=_FONT, padding=4)

@@ -1,40 +1,48 @@
-"""What the rest of the data say about each training row, and the row's own inputs."""
+"""Leave-one-out predictions of the training rows, and the rows worth a look."""
 
 from typing import Any
 
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.model_selection.suspects import most_doubtful
 from cavity.tables.encoding import Category, Number
 from cavity.tables.prepare import Prepared
 
-__all__ = ["inputs_of", "notable_rows", "points_of"]
+__all__ = ["examples_of", "inputs_of", "records"]
 
-Json = dict[str, Any]
+_MOST = 10
 
 
-def points_of(data: Prepared, fitted: Any) -> Json:
-    """Return leave-one-out predictions of all training rows, column by column.
+def examples_of(data: Prepared, fitted: Any) -> dict[str, Any]:
+    """Return the fields points, least_certain, suspects and inputs of an analysis."""
+    points = _points_of(data, fitted)
+    columns = {name: np.array(values) for name, values in points.items()}
+    rows = records(points)
+    if data.classes:
+        uncertainty, doubt = -columns["probability"], -columns["probability_of_label"]
+    else:
+        z = (columns["label"] - columns["prediction"]) / columns["std"]
+        rows = [row | {"z": float(off)} for row, off in zip(rows, z, strict=True)]
+        uncertainty, doubt = columns["std"], np.abs(z)
+    least_certain, suspects = (most_doubtful(values, _MOST) for values in (uncertainty, doubt))
+    shown = sorted({*least_certain, *suspects})
+    return {
+        "points": points,
+        "least_certain": [rows[i] for i in least_certain],
+        "suspects": [rows[i] for i in suspects],
+        "inputs": {str(rows[i]["row"]): inputs_of(data, i) for i in shown},
+    }
 
-    Returns
-    -------
-    dict
-        row, label, prediction; then probability of the predicted class and
-        probability_of_label, or std.
 
-    Examples
-    --------
-    >>> from cavity.report.examples import points_of
-    >>> from cavity.tables.model import Settings, fit_model
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> data = prepare(read_table("crabs"))
-    >>> points = points_of(data, fit_model(data, Settings("rbf"))[0])
-    >>> len(points["row"]), points["label"][0]
-    (200, 'M')
-    """
-    rows = [int(row) for row in data.rows]
-    if data.task == "regression":
+def records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return named columns row by row."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _points_of(data: Prepared, fitted: Any) -> dict[str, list[Any]]:
+    rows = data.rows.tolist()
+    if not data.classes:
         columns = {"label": data.y, "prediction": fitted.loo_mean_, "std": fitted.loo_std_}
         return {"row": rows, **{name: column.tolist() for name, column in columns.items()}}
     proba, names = fitted.loo_proba_, [str(name) for name in data.classes]
@@ -47,32 +55,12 @@ def points_of(data: Prepared, fitted: Any) -> Json:
     }
 
 
-def notable_rows(points: Json, most: int) -> list[int]:
-    """Return which rows a report names: the least certain and the most surprising, as places."""
-    if "std" in points:
-        std = np.array(points["std"])
-        off = np.abs(np.array(points["label"]) - np.array(points["prediction"])) / std
-        orders = [np.argsort(-std), np.argsort(-off)]
-    else:
-        orders = [np.argsort(points[key]) for key in ("probability", "probability_of_label")]
-    return sorted({int(i) for order in orders for i in order[:most]})
-
-
 def inputs_of(data: Prepared, place: int) -> dict[str, str]:
-    """Return the inputs of a training row as its table has them, filled in where missing.
-
-    Examples
-    --------
-    >>> from cavity.report.examples import inputs_of
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> inputs_of(prepare(read_table("pima")), 0)["glu"]
-    '86'
-    """
+    """Return a training row's inputs as they are in the table, with missing values filled in."""
     encoder = data.encoder
     scale = np.array(encoder.scale)
     raw = data.X[place] * scale + np.array(encoder.mean)
-    # A zero comes back from standardising as rounding error.
+    # Undoing the standardisation turns a zero into rounding error.
     raw[np.abs(raw) < 1e-9 * scale] = 0.0
     found, begin = {}, 0
     for column in encoder.columns:
@@ -84,9 +72,9 @@ def inputs_of(data: Prepared, place: int) -> dict[str, str]:
 
 def _decoded(column: Number | Category, raw: Array) -> str:
     if isinstance(column, Number):
-        # Six digits hide what standardising and undoing it does to the last ones.
+        # Standardising and undoing it changes the last digits; six are safe.
         return f"{float(raw[0]):.6g}"
-    # Of two levels only the second has an input, of one level the only one.
+    # Of two levels only the second has an input.
     hidden = len(column.levels) - len(column.feature_names)
     level = column.levels[int(np.argmax(raw)) + hidden if raw.max() > 0.5 else 0]
     return "missing" if level is None else level

@@ -1,4 +1,4 @@
-"""Learning curves of a fitted model, and how they go on."""
+"""The learning curve of a fitted model and its forecast."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ __all__ = ["LEVEL", "curve_of", "describe_curve"]
 LEVEL = 0.9
 """Coverage of a forecast's interval."""
 _SIZES = 8
-_AHEAD = np.geomspace(1.0, 4.0, 9)
-"""Factors from the rows at hand to four times as many, twice as many among them."""
-_FAR = np.geomspace(1.0, 1000.0, 61)
-"""Factors from the rows at hand to where `LearningCurve.size_for` stops looking."""
+_FACTORS = np.geomspace(1.0, 4.0, 9)
+"""From the present number of rows to four times as many; twice as many is among them."""
+_FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
+"""From the present number of rows to the largest that `LearningCurve.size_for` tries."""
 
 
 def curve_of(
@@ -26,7 +26,7 @@ def curve_of(
 ) -> Any:
     """Return the `LearningCurve` of a fitted model on its training rows.
 
-    Whether its equations were solved is said by ``converged``, not by warnings.
+    Its ``converged`` says whether its equations were solved; there are no warnings.
 
     Parameters
     ----------
@@ -35,17 +35,6 @@ def curve_of(
     sizes : sequence of int, optional
         By default eight from a fortieth of the rows (at least five) to all of them.
     resampling : {"subsample", "bootstrap"}
-
-    Examples
-    --------
-    >>> from cavity.report.forecast import curve_of
-    >>> from cavity.tables.model import Settings, fit_model
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> data = prepare(read_table("crabs"))
-    >>> curve = curve_of(data, fit_model(data, Settings("rbf"))[0], [50, 100])
-    >>> bool(curve.test_error[0] > curve.test_error[1])
-    True
     """
     n = len(data.y)
     if sizes is None:
@@ -63,19 +52,19 @@ def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, 
     ----------
     curve : LearningCurve
     ahead : sequence of int, optional
-        Sizes to forecast; by default nine from the rows at hand to four times as many.
+        Sizes to forecast; by default nine from the present size to four times as many.
 
     Returns
     -------
     dict
-        measure ("error rate" or "mean squared error"), resampling, rows (how many there are),
+        measure ("error rate" or "mean squared error"), resampling, rows (the present number),
         sizes, error, log_loss, converged; level, and forecast and log_loss_forecast, lists of
-        size, value, low, high; far, the forecast values size, error and log_loss up to a thousand
+        size, value, low, high; far, the forecast of error and log_loss by size up to a thousand
         times the rows.
     """
     n = len(curve.y)
-    sizes = np.round(n * _AHEAD).astype(int) if ahead is None else np.array(ahead)
-    far = np.unique(np.round(n * _FAR).astype(int))
+    sizes = np.round(n * _FACTORS).astype(int) if ahead is None else np.array(ahead)
+    far = np.unique(np.round(n * _FAR_FACTORS).astype(int))
     return {
         "measure": "error rate" if curve.task == "classification" else "mean squared error",
         "resampling": curve.resampling,

@@ -1,11 +1,9 @@
-"""The report as one self-contained page."""
+"""The report as one self-contained HTML page."""
 
 import base64
 import hashlib
-import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,48 +11,28 @@ from markupsafe import Markup
 
 from cavity.report.analysis import Analysis
 from cavity.report.sections import SECTIONS, strip
-from cavity.tables.plain import to_json
+from cavity.tables.plain import plain
 
 __all__ = ["render"]
 
-Json = dict[str, Any]
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 def render(analysis: Analysis) -> str:
-    """Return an HTML page that needs nothing but itself.
+    """Return an HTML page that needs no other file and no network.
 
-    Its charts come from Vega, whose code is written into the page. The page's own policy lets no
-    other script run and nothing be fetched.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from cavity.report.analysis import analyse
-    >>> from cavity.tables.model import Settings
-    >>> from cavity.report.page import render
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> page = render(analyse(prepare(read_table("crabs")), Settings("rbf")))
-    >>> page.startswith("<!doctype html>"), len(page) < 3_000_000
-    (True, True)
+    Its charts are drawn by Vega, whose code is part of the page. The page's content policy
+    allows no other script to run and nothing to be fetched.
     """
-    a: Json = json.loads(to_json(analysis))
     scripts = [_bundle(), _own("page.js")]
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
-            a=a,
-            big=strip(a),
-            sections=[section(a) for section in SECTIONS],
+            a=analysis,
+            numbers=plain(analysis),
+            big=strip(analysis),
+            sections=[section(analysis) for section in SECTIONS],
             style=Markup(_own("style.css")),
             scripts=[Markup(script) for script in scripts],
             policy=_policy(scripts),
@@ -70,7 +48,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    # Readers of the page look at the numbers; a compact form keeps it small.
+    # Compact numbers keep the page small.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
@@ -81,12 +59,12 @@ def _own(name: str) -> str:
 
 @cache
 def _bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed in one script that may stand inside a page."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script that can be put into a page."""
     return str(vl_convert.javascript_bundle(_SNIPPET)).replace("</script", "<\\/script")
 
 
 def _policy(scripts: list[str]) -> str:
-    """Return a content policy: these scripts, inline styles, and nothing from anywhere."""
+    """Return a content policy that allows these scripts and inline styles, and nothing else."""
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (

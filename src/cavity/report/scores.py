@@ -1,4 +1,4 @@
-"""How good predictions are: plain numbers with their standard errors."""
+"""Scores of predictions with their standard errors, and calibration."""
 
 import math
 from typing import Any
@@ -7,21 +7,43 @@ import numpy as np
 from scipy.special import ndtri
 
 from cavity.arrays import Array
+from cavity.tables.prepare import Prepared
 
 __all__ = [
     "calibration",
+    "calibration_of",
     "class_scores",
-    "confusion",
+    "confusion_of",
     "coverage",
     "interval_of_share",
     "quantity_scores",
+    "scores_of",
 ]
 
 _TWO_SIDED_95 = float(ndtri(0.975))
+Scores = dict[str, float]
 
 
-def class_scores(proba: Array, y: Array, shares: Array) -> dict[str, float]:
-    """Return error rate, log loss and Brier score, and what class frequencies alone achieve.
+def scores_of(data: Prepared, fitted: Any) -> tuple[Scores, Scores | None]:
+    """Return the leave-one-out scores, and those of the held-out rows if there are any."""
+    y, tested = data.y, len(data.y_test) > 0
+    if not data.classes:
+        left_out = quantity_scores(fitted.loo_mean_, fitted.loo_std_, y, y)
+        if not tested:
+            return left_out, None
+        mean, std = fitted.predict(data.X_test, return_std=True)
+        return left_out, quantity_scores(mean, std, data.y_test, y)
+    shares = np.bincount(y, minlength=len(data.classes)) / len(y)
+    left_out = class_scores(fitted.loo_proba_, y, shares)
+    if not tested:
+        return left_out, None
+    return left_out, class_scores(fitted.predict_proba(data.X_test), data.y_test, shares)
+
+
+def class_scores(proba: Array, y: Array, shares: Array) -> Scores:
+    """Return error rate, log loss and Brier score, and the baseline's error rate and log loss.
+
+    The baseline predicts the class frequencies of the training rows.
 
     Parameters
     ----------
@@ -29,7 +51,7 @@ def class_scores(proba: Array, y: Array, shares: Array) -> dict[str, float]:
     y : array of int of shape (n,)
         Class codes.
     shares : array of shape (n_classes,)
-        Class frequencies among the training rows: the baseline.
+        Class frequencies of the training rows.
 
     Examples
     --------
@@ -44,7 +66,7 @@ def class_scores(proba: Array, y: Array, shares: Array) -> dict[str, float]:
     loss = -np.log(proba[np.arange(len(y)), y])
     brier = np.sum((proba - np.eye(proba.shape[1])[y]) ** 2, axis=1)
     if proba.shape[1] == 2:
-        # Both classes miss by the same; one of them is counted, as in scikit-learn.
+        # Both classes are off by the same; one is counted, as in scikit-learn.
         brier = brier / 2.0
     return {
         "rows": len(y),
@@ -58,20 +80,22 @@ def class_scores(proba: Array, y: Array, shares: Array) -> dict[str, float]:
     }
 
 
-def quantity_scores(mean: Array, std: Array, y: Array, train: Array) -> dict[str, float]:
-    """Return root mean square and absolute error, R², log loss, and the baseline's.
+def quantity_scores(mean: Array, std: Array, y: Array, train: Array) -> Scores:
+    """Return root mean square error, mean absolute error, R², log loss, and the baseline's.
 
     The baseline predicts the training targets' mean with their standard deviation.
 
     Parameters
     ----------
     mean, std : arrays of shape (n,)
-        Predictions, noise included.
+        Predictions of a new observation, noise included.
     y : array of shape (n,)
     train : array of shape (m,)
         Training targets.
     """
     residual = y - mean
+    # Zero for a single row, which has no R².
+    spread = np.sum((y - y.mean()) ** 2)
     loss = _normal_loss(residual, std)
     baseline = y - train.mean()
     return {
@@ -79,7 +103,7 @@ def quantity_scores(mean: Array, std: Array, y: Array, train: Array) -> dict[str
         "rmse": float(np.sqrt(np.mean(residual**2))),
         "rmse_se": _standard_error(residual**2) / (2 * math.sqrt(np.mean(residual**2))),
         "mae": float(np.mean(np.abs(residual))),
-        "r2": float(1.0 - np.sum(residual**2) / np.sum((y - y.mean()) ** 2)),
+        "r2": float(1.0 - np.sum(residual**2) / spread) if spread > 0.0 else math.nan,
         "log_loss": float(loss.mean()),
         "log_loss_se": _standard_error(loss),
         "baseline_rmse": float(np.sqrt(np.mean(baseline**2))),
@@ -95,15 +119,33 @@ def _standard_error(values: Array) -> float:
     return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-def confusion(proba: Array, y: Array) -> list[list[int]]:
-    """Return how many rows of each class (rows) are given each class (columns)."""
-    table = np.zeros((proba.shape[1], proba.shape[1]), dtype=int)
-    np.add.at(table, (y, np.argmax(proba, axis=1)), 1)
+def confusion_of(data: Prepared, fitted: Any) -> list[list[int]] | None:
+    """Return the leave-one-out counts of true (rows) and predicted (columns) classes."""
+    if not data.classes:
+        return None
+    table = np.zeros((len(data.classes), len(data.classes)), dtype=int)
+    np.add.at(table, (data.y, np.argmax(fitted.loo_proba_, axis=1)), 1)
     return [[int(count) for count in line] for line in table]
 
 
-def calibration(p: Array, happened: Array, bins: int = 10) -> list[dict[str, float]]:
-    """Compare stated probabilities with frequencies, in bins of equal width; empty ones left out.
+def calibration_of(data: Prepared, fitted: Any) -> list[dict[str, Any]]:
+    """Return class and bins for the second of two classes or for each of several.
+
+    In regression there is one entry, whose class is None.
+    """
+    if not data.classes:
+        bins = coverage(fitted.loo_mean_, fitted.loo_std_, data.y)
+        return [{"class": None, "bins": bins}]
+    proba = fitted.loo_proba_
+    events = [1] if len(data.classes) == 2 else range(len(data.classes))
+    return [
+        {"class": str(data.classes[k]), "bins": calibration(proba[:, k], data.y == k)}
+        for k in events
+    ]
+
+
+def calibration(p: Array, happened: Array, bins: int = 10) -> list[Scores]:
+    """Compare predicted probabilities with observed shares, in bins of equal width.
 
     Parameters
     ----------
@@ -111,6 +153,7 @@ def calibration(p: Array, happened: Array, bins: int = 10) -> list[dict[str, flo
         Probability of an event, such as one class.
     happened : array of bool of shape (n,)
     bins : int
+        Empty bins are left out.
 
     Examples
     --------
@@ -122,26 +165,38 @@ def calibration(p: Array, happened: Array, bins: int = 10) -> list[dict[str, flo
     """
     place = np.minimum((p * bins).astype(int), bins - 1)
     return [
-        _bin(k / bins, (k + 1) / bins, p[place == k], happened[place == k])
-        for k in np.unique(place)
+        {
+            "lower": k / bins,
+            "upper": (k + 1) / bins,
+            **_observed(float(p[place == k].mean()), happened[place == k]),
+        }
+        for k in np.unique(place).tolist()
     ]
 
 
-def _bin(lower: float, upper: float, p: Array, happened: Array) -> dict[str, float]:
-    low, high = interval_of_share(int(happened.sum()), len(p))
+def coverage(mean: Array, std: Array, y: Array) -> list[Scores]:
+    """Return the share of targets inside central intervals of nominal 10, 20, ..., 90 %."""
+    z = np.abs(y - mean) / std
+    return [
+        _observed(nominal, z <= ndtri(0.5 + nominal / 2))
+        for nominal in (np.arange(1, 10) / 10).tolist()
+    ]
+
+
+def _observed(predicted: float, happened: Array) -> Scores:
+    count, n = int(happened.sum()), len(happened)
+    low, high = interval_of_share(count, n)
     return {
-        "lower": lower,
-        "upper": upper,
-        "count": len(p),
-        "predicted": float(p.mean()),
-        "observed": float(happened.mean()),
+        "count": n,
+        "predicted": predicted,
+        "observed": count / n,
         "observed_low": low,
         "observed_high": high,
     }
 
 
 def interval_of_share(count: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval for a share of which ``count`` of ``n`` were seen.
+    """Return Wilson's 95 % interval for a share, if ``count`` of ``n`` were observed.
 
     Examples
     --------
@@ -153,22 +208,3 @@ def interval_of_share(count: int, n: int) -> tuple[float, float]:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def coverage(mean: Array, std: Array, y: Array) -> list[dict[str, float]]:
-    """Return which share of targets lies in central intervals of nominal 10, 20, ..., 90 %."""
-    z = np.abs(y - mean) / std
-    found = []
-    for nominal in np.arange(1, 10) / 10:
-        inside = int(np.sum(z <= ndtri(0.5 + nominal / 2)))
-        low, high = interval_of_share(inside, len(y))
-        found.append(
-            {
-                "predicted": float(nominal),
-                "observed": inside / len(y),
-                "observed_low": low,
-                "observed_high": high,
-                "count": len(y),
-            }
-        )
-    return found

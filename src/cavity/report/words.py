@@ -1,4 +1,4 @@
-"""Numbers as people say them."""
+"""Numbers written for people."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ __all__ = ["count", "in_hundred", "join", "number", "percent", "plus_minus"]
 
 
 def number(x: float | None, digits: int = 3) -> str:
-    """Return a number with so many significant digits, or a dash where there is none.
+    """Return a number with this many significant digits, or a dash if there is none.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def number(x: float | None, digits: int = 3) -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """Return a share in percent, never rounding something to nothing.
+    """Return a share in percent; a small one is "under 1 %" instead of 0 %.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def in_hundred(share: float) -> str:
-    """Return how often something happens, out of a hundred or, if rare, a thousand.
+    """Return how often something happens in a hundred cases or, if it is rare, in a thousand.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def in_hundred(share: float) -> str:
 
 
 def plus_minus(x: float | None, error: float | None, digits: int = 3) -> str:
-    """Return a number with its standard error in the same decimal places."""
+    """Return a number and its standard error with the same number of decimals."""
     if x is None or error is None:
         return number(x, digits)
     places = min(max(digits - 1 - math.floor(math.log10(abs(x) or 1.0)), 0), 6)
@@ -81,7 +81,7 @@ def count(n: float, one: str, many: str | None = None) -> str:
 
 
 def join(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence.
+    """Return names as a list for a sentence.
 
     Examples
     --------

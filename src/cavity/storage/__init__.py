@@ -1,5 +1,5 @@
-"""Files that never run code: a header of plain values, and arrays."""
+"""Files that never run code: a JSON header and plain arrays."""
 
-from cavity.storage.format import StorageError, read, write
+from cavity.storage.format import StorageError, read, replacing, write
 
-__all__ = ["StorageError", "read", "write"]
+__all__ = ["StorageError", "read", "replacing", "write"]

@@ -1,10 +1,9 @@
-"""What an estimator is made of, as JSON and back: kernels, likelihoods, labels; from lists only.
+"""Kernels, likelihoods and labels as JSON, and back.
 
-Reading builds nothing but the kernels of scikit-learn and the likelihoods of this library, by
-name, with numbers and strings for parameters: a file cannot ask for anything else.
+Reading builds only the kernels of scikit-learn and the likelihoods of this library, by name, with
+numbers and strings as parameters. A file cannot name anything else.
 """
 
-from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
 from itertools import compress
@@ -50,7 +49,7 @@ _SCALARS = (bool, int, float, str, type(None))
 
 
 def kernel_to_json(kernel: Any) -> Any:
-    """Return a kernel (or None, or "precomputed") as JSON can say it.
+    """Return a kernel (or None, or "precomputed") in a form that JSON can hold.
 
     Examples
     --------
@@ -75,7 +74,7 @@ def kernel_to_json(kernel: Any) -> Any:
 
 
 def kernel_from_json(found: Any) -> Any:
-    """Return the kernel that `kernel_to_json` has described."""
+    """Return the kernel that `kernel_to_json` described."""
     if found is None or found == "precomputed":
         return found
     try:
@@ -85,18 +84,18 @@ def kernel_from_json(found: Any) -> Any:
         raise
     except Exception as error:
         why = " ".join(str(error).split())
-        raise StorageError(f"a stored kernel makes no sense: {why}") from error
+        raise StorageError(f"a stored kernel is invalid: {why}") from error
     return kernel
 
 
 def _try_out(kernel: Kernel) -> None:
-    """Let a value of the wrong kind show here rather than in the middle of a prediction."""
+    """Fail here, not later during a prediction, if a parameter has the wrong type."""
     parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
     with np.errstate(all="ignore"):
         found = [part(np.zeros((1, _columns(part)))) for part in parts]
         found += [np.asarray(part.theta, dtype=float) for part in parts]
     if not all(np.all(np.isfinite(values)) for values in found):
-        raise StorageError("a stored kernel makes no sense: its values are not finite")
+        raise StorageError("a stored kernel is invalid: its values are not finite")
     np.asarray(kernel.bounds, dtype=float)
 
 
@@ -107,12 +106,12 @@ def _kernel(found: Any) -> Kernel:
     if cls is None:
         raise StorageError(f"unknown kernel {_short(found['kernel'])}")
     if set(found["parameters"]) != set(signature(cls).parameters):
-        raise StorageError(f"{found['kernel']} with the wrong parameters")
+        raise StorageError(f"the stored kernel {found['kernel']} has the wrong parameters")
     return cls(**{key: _value_from_json(value) for key, value in found["parameters"].items()})
 
 
 def _columns(kernel: Kernel) -> int:
-    """Return a number of inputs that the kernel takes."""
+    """Return a number of inputs that the kernel accepts."""
     parameters = kernel.get_params()
     scales = compress(parameters.values(), length_scales(list(parameters)))
     return max((np.size(scale) for scale in scales), default=1)
@@ -144,18 +143,17 @@ def _value_from_json(found: Any) -> Any:
     if "kernel" in found:
         return _kernel(found)
     [(tag, inner)] = found.items()
-    build: dict[str, Callable[[Any], Any]] = {
-        "array": lambda items: np.asarray(items, dtype=np.float64),
-        "tuple": lambda items: tuple(_value_from_json(item) for item in items),
-        "dict": lambda items: {key: _value_from_json(item) for key, item in items.items()},
-    }
-    if tag not in build:
-        raise StorageError(f"unknown value {_short(found)}")
-    return build[tag](inner)
+    if tag == "array":
+        return np.asarray(inner, dtype=np.float64)
+    if tag == "tuple":
+        return tuple(_value_from_json(item) for item in inner)
+    if tag == "dict":
+        return {key: _value_from_json(item) for key, item in inner.items()}
+    raise StorageError(f"unknown value {_short(found)}")
 
 
 def likelihood_to_json(likelihood: Any) -> Any:
-    """Return a likelihood, by name or as an object of this library, as JSON can say it."""
+    """Return a likelihood, a name or an object of this library, in a form that JSON can hold."""
     if isinstance(likelihood, str):
         return likelihood
     names = [name for name, cls in REGISTRY.items() if cls is type(likelihood)]
@@ -163,7 +161,7 @@ def likelihood_to_json(likelihood: Any) -> Any:
     values = {f.name: getattr(likelihood, f.name) for f in fields(likelihood)} if own else {}
     if not names or not own or not all(np.ndim(value) == 0 for value in values.values()):
         raise StorageError(
-            f"only this library's own likelihoods, one for all examples, can be stored; got "
+            "only this library's own likelihoods, the same for all examples, can be stored; got "
             f"{_short(likelihood)}"
         )
     return {
@@ -173,19 +171,19 @@ def likelihood_to_json(likelihood: Any) -> Any:
 
 
 def likelihood_from_json(found: Any) -> Any:
-    """Return the likelihood that `likelihood_to_json` has described."""
+    """Return the likelihood that `likelihood_to_json` described."""
     if isinstance(found, str):
         return found
     try:
         cls = REGISTRY[found["likelihood"]]
         built: Likelihood = cls(**{key: float(v) for key, v in found["parameters"].items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"a stored likelihood makes no sense: {_short(found)}") from error
+        raise StorageError(f"a stored likelihood is invalid: {_short(found)}") from error
     return built
 
 
 def labels_to_json(labels: Array) -> Any:
-    """Return class labels or feature names, of any type that JSON knows, with their dtype."""
+    """Return class labels or feature names, of any type that JSON has, with their dtype."""
     values = labels.tolist()
     if not all(isinstance(value, _SCALARS) for value in values):
         raise StorageError(f"labels of type {labels.dtype} cannot be stored: {_short(values)}")
@@ -193,7 +191,7 @@ def labels_to_json(labels: Array) -> Any:
 
 
 def labels_from_json(found: Any) -> Array:
-    """Return the labels that `labels_to_json` has described."""
+    """Return the labels that `labels_to_json` described."""
     try:
         values = found["values"]
         if not all(isinstance(value, _SCALARS) for value in values):
@@ -204,7 +202,7 @@ def labels_from_json(found: Any) -> Array:
         labels = np.empty(len(values), dtype)
         labels[:] = values
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StorageError(f"stored labels make no sense: {_short(found)}") from error
+        raise StorageError(f"stored labels are invalid: {_short(found)}") from error
     return labels
 
 

@@ -1,8 +1,8 @@
-"""Model files: safe to open, whole or not there at all.
+"""Model files that are safe to open and always complete.
 
 A file is a zip of plain NumPy arrays and one JSON header, nothing compressed, nothing pickled. It
-is written beside its destination and moved there in one step. Whatever is read is checked against
-the sizes that the header declares before any memory is set aside, and no byte of it is ever run.
+is written beside its destination and moved there in one step. When a file is read, sizes are
+checked against the header before memory is allocated, and nothing in it is ever executed.
 """
 
 import io
@@ -12,7 +12,8 @@ import os
 import struct
 import uuid
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,14 +22,14 @@ from numpy.lib import format as npy
 
 from cavity.arrays import Array
 
-__all__ = ["StorageError", "read", "write"]
+__all__ = ["StorageError", "read", "replacing", "write"]
 
 _FORMAT = "cavity"
 _VERSION = 1
 _HEADER = "header.json"
 _LARGEST_HEADER = 16 * 2**20
 _KINDS = "biufU"
-"""Types of numbers and strings; never objects, which would be pickles."""
+"""Numbers, booleans and strings; never objects, which would be pickled."""
 _DAMAGE = (
     zipfile.BadZipFile,
     struct.error,
@@ -43,25 +44,57 @@ _DAMAGE = (
     TypeError,
     ValueError,
 )
-"""What parsers raise on bytes that are not what they claim to be."""
+"""What parsers raise on damaged or foreign bytes."""
 
 
 class StorageError(ValueError):
-    """A file that cannot be trusted or understood, or a model that cannot be stored."""
+    """A file that cannot be read safely, or a model that cannot be stored."""
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Replace a file in one step: at any moment the path holds the old file or the new one.
+
+    Yields a temporary path in the same folder. What was written there is moved to the
+    destination at the end; after an error it is removed and the old file stays.
+    """
+    # Through a symbolic link, to the file that it names.
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        yield beside
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a loss of power, where the system allows it."""
+    if os.name != "posix":
+        return
+    with suppress(PermissionError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write(
     path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
-    """Write a file; at any moment the path holds the old one or the new one, each whole.
+    """Write a file; if that fails, an older file at the same path is left as it was.
 
     Parameters
     ----------
     path : str or path
     kind : str
-        What the file is, to be asked for by `read`.
+        What the file holds; `read` checks it.
     header : mapping
-        Anything that JSON can say.
+        Anything that can be written as JSON.
     arrays : mapping of str to ndarray
         Numbers, booleans or strings.
 
@@ -80,19 +113,8 @@ def write(
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = _to_json(kind, header, plain)
-    # Through a symbolic link, to the file that it names.
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with beside.open("xb") as file:
-            _pack(file, text, plain)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
+    with replacing(path) as beside, beside.open("xb") as file:
+        _pack(file, text, plain)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -111,7 +133,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     Raises
     ------
     StorageError
-        If it is not a file of this kind, or damaged, or holds anything but plain arrays.
+        If it is not a file of this kind, is damaged, or holds anything but plain arrays.
     OSError
         If it cannot be opened.
     """
@@ -165,17 +187,6 @@ def _member(name: str) -> str:
     return f"{name}.npy"
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a loss of power, where the system can."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
@@ -184,7 +195,7 @@ def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]
         whole = json.loads(text)
         header, shapes = _declared(whole, kind)
         if {_member(name) for name in shapes} != set(members):
-            raise StorageError("its arrays are not those that its header declares")
+            raise StorageError("its arrays are not those declared in its header")
         arrays = {
             name: _array(archive, members[_member(name)], dtype, shape)
             for name, (dtype, shape) in shapes.items()
@@ -193,7 +204,7 @@ def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the members by name; stored as they are, they cannot be larger than the file."""
+    """Return the members by name; uncompressed, they cannot be larger than the file."""
     found = archive.infolist()
     members = {info.filename: info for info in found}
     if len(members) < len(found):
@@ -203,7 +214,7 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     if any(info.file_size != info.compress_size for info in found) or (
         sum(info.file_size for info in found) > size
     ):
-        raise StorageError("its members claim to be larger than the file itself")
+        raise StorageError("its members are declared larger than the file itself")
     return members
 
 
@@ -215,7 +226,7 @@ def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo | None, most: float =
     with archive.open(info) as member:
         found = member.read(info.file_size + 1)
     if len(found) != info.file_size:
-        raise StorageError(f"{info.filename} does not have the size that it claims")
+        raise StorageError(f"{info.filename} is shorter or longer than declared")
     return found
 
 
@@ -231,12 +242,12 @@ def _declared(whole: Any, kind: str) -> tuple[dict[str, Any], dict[str, tuple[st
         raise StorageError(f"holds {whole.get('kind')!r}, expected {kind!r}")
     header, arrays = whole["header"], whole["arrays"]
     if not isinstance(header, dict) or not isinstance(arrays, dict):
-        raise StorageError("its header is not a table of names and values")
+        raise StorageError("its header is not a mapping of names to values")
     return header, {name: (dtype, shape) for name, (dtype, shape) in arrays.items()}
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype: str, shape: list[int]) -> Array:
-    """Return an array after its own header, the file's header and its size have agreed."""
+    """Return an array once its own header, the file's header and its size agree."""
     raw = _bytes(archive, info)
     start = io.BytesIO(raw)
     if npy.read_magic(start) != (1, 0):
@@ -245,8 +256,8 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype: str, shape: l
     if found.hasobject or found.kind not in _KINDS:
         raise StorageError(f"{info.filename} holds Python objects, which are never loaded")
     if fortran or found.str != dtype or list(found_shape) != shape:
-        raise StorageError(f"{info.filename} is not the array that the header declares")
+        raise StorageError(f"{info.filename} is not the array declared in the header")
     count = math.prod(found_shape)
     if min(found_shape, default=0) < 0 or start.tell() + count * found.itemsize != len(raw):
-        raise StorageError(f"{info.filename} does not have the size that its shape asks for")
+        raise StorageError(f"{info.filename} does not have the size of its shape")
     return np.frombuffer(raw, found, count, start.tell()).reshape(found_shape).copy()

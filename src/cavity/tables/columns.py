@@ -1,4 +1,4 @@
-"""What each column of a table is good for, by stated rules."""
+"""Rules that decide how each column of a table is used."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cavity.tables.errors import TableError
 __all__ = ["MOST_LEVELS", "Role", "role_of"]
 
 MOST_LEVELS = 50
-"""A text column with more different values is free-form text, not a category."""
+"""A text column with more different values than this is free-form text, not a category."""
 _ROWS_PER_LEVEL = 2
 _NUMERIC_SHARE = 0.9
 _ID_NAME = re.compile(r"(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*", re.I)
@@ -23,7 +23,7 @@ _CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 
 @dataclass(frozen=True)
 class Role:
-    """What becomes of a column: an input of some kind, or nothing, with the reason.
+    """How a column is used, or why it is not.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
     ----------
     column : polars.Series
     source : str
-        What errors call the table.
+        The table's name in error messages.
     keep : bool
-        Whether to use an identifier or a text with many values nevertheless.
+        Whether to use the column even if it looks like an identifier or free-form text.
 
     Raises
     ------
     TableError
-        If the column can be neither used nor dropped without asking.
+        If only the user can say what to do with the column.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
     if _is_time(known) and not keep:
         raise TableError(
             source,
-            "holds dates or times, which have no one meaning as an input: turn them into numbers "
+            "holds dates or times, which cannot be used as they are: turn them into numbers "
             f"(days since, month, hour), or leave them out with --drop {column.name}.",
             column=column.name,
         )
@@ -96,17 +96,17 @@ def _refuse_other_types(column: pl.Series, source: str) -> None:
 
 
 def _is_time(known: pl.Series) -> bool:
-    """Whether these are dates or times, by type or, all of them, by their looks."""
+    """Whether these are dates or times, by type, or because every text looks like one."""
     if known.dtype != pl.String or not len(known):
         return known.dtype.is_temporal()
-    # The first value decides most columns at no cost.
+    # The first value alone rules out most columns quickly.
     return bool(_TIME.fullmatch(known[0])) and bool(
         known.str.contains(f"^(?:{_TIME.pattern})$").all()
     )
 
 
 def _is_identifier(column: pl.Series, levels: int) -> bool:
-    """All values differ, and they count the rows up or the name says what they are."""
+    """Whether all values differ, and either count up row by row or have an identifier's name."""
     if column.dtype.is_float() or levels < len(column) or column.null_count():
         return False
     if _ID_NAME.fullmatch(column.name) or _CAMEL_ID.fullmatch(column.name):
@@ -119,7 +119,7 @@ def _is_free_text(known: pl.Series, levels: int) -> bool:
 
 
 def _refuse_nearly_numeric(column: pl.Series, source: str) -> None:
-    """Point at a stray word among numbers, for whose sake all would be lost as text."""
+    """Report a stray word among numbers, which would turn the whole column into text."""
     text = column.cast(pl.String)
     stray = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
     known = len(column) - column.null_count()
@@ -128,7 +128,7 @@ def _refuse_nearly_numeric(column: pl.Series, source: str) -> None:
     row = stray.arg_true()[0]
     raise TableError(
         source,
-        f"'{text[row]}' is not a number, though most of the column is: mend it, leave it empty, "
+        f"'{text[row]}' is not a number, though most of the column is: correct it, leave it empty, "
         f"or leave the column out with --drop {column.name}.",
         column=column.name,
         row=row + 1,

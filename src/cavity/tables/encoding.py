@@ -1,4 +1,4 @@
-"""Columns to standardised inputs, learned from training rows and repeatable on any other table."""
+"""Columns become standardised inputs, the same way for training rows and for new tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ __all__ = ["Category", "Encoder", "Number", "numbers_of"]
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric column: missing values take the median of the training rows."""
+    """A numeric column, in which the training median replaces missing values."""
 
     name: str
     median: float
@@ -33,9 +33,9 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of categories: one 0/1 input for each level, a single one for two levels.
+    """A column of categories, with a 0/1 input for each level, or a single one for two levels.
 
-    A missing value is a level of its own, None, if the training rows had any.
+    If values are missing in the training rows, None is one of the levels.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Category:
         return self.levels[1:] if len(self.levels) == 2 else self.levels
 
     def encode(self, column: pl.Series, source: str) -> Array:
-        """Return 0/1 columns; NaN in the rows of a level that training did not show."""
+        """Return 0/1 columns, with NaN in rows whose level was not in the training rows."""
         text = column.cast(pl.String)
         is_level = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
         known = np.any([x.to_numpy() for x in is_level], axis=0)
@@ -67,7 +67,7 @@ def numbers_of(column: pl.Series, source: str) -> Array:
     Raises
     ------
     TableError
-        Naming the first row whose value is no number.
+        If a value is not a number; it names the first such row.
     """
     floats = column.cast(pl.Float64, strict=False)
     stray = floats.is_null() & column.is_not_null()
@@ -111,7 +111,7 @@ class Encoder:
 
     @classmethod
     def learn(cls, frame: pl.DataFrame, kinds: Mapping[str, str], source: str) -> "Encoder":
-        """Learn from training rows; ``kinds`` names the columns to use and what they are."""
+        """Learn from training rows; ``kinds`` maps the columns to use to "number" or "category"."""
         columns = tuple(
             _number(frame[name], source) if kind == "number" else _category(frame[name])
             for name, kind in kinds.items()
@@ -121,7 +121,7 @@ class Encoder:
         return cls(
             columns,
             tuple(map(float, raw.mean(axis=0))),
-            # What does not vary among the training rows is left at zero.
+            # A constant column becomes zero instead of NaN.
             tuple(map(float, np.where(scale > 0.0, scale, 1.0))),
         )
 
@@ -131,17 +131,19 @@ class Encoder:
         return [name for column in self.columns for name in column.feature_names]
 
     def transform(self, frame: pl.DataFrame, source: str) -> Array:
-        """Return the inputs of every row; a category never seen in training is put at zero."""
+        """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
         missing = [c.name for c in self.columns if c.name not in frame.columns]
         if missing:
             raise TableError(
-                source, "there is no such column, and the model needs it.", column=missing[0]
+                source,
+                "the model needs this column, and the table does not have it.",
+                column=missing[0],
             )
         X = (_raw(self.columns, frame, source) - self.mean) / self.scale
         return np.nan_to_num(X, copy=False, nan=0.0)
 
     def unseen(self, frame: pl.DataFrame) -> dict[str, int]:
-        """Count, by column, the rows whose category training did not show."""
+        """Count, for each column, the rows whose category was not in the training rows."""
         counts = {
             c.name: int(np.isnan(c.encode(frame[c.name], "")[:, 0]).sum())
             for c in self.columns
@@ -150,7 +152,7 @@ class Encoder:
         return {name: count for name, count in counts.items() if count}
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` takes: lists, strings and numbers only."""
+        """Return lists, strings and numbers that `from_json` takes."""
         return {
             "columns": [asdict(c) for c in self.columns],
             "mean": list(self.mean),

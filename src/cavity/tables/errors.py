@@ -1,10 +1,10 @@
-"""What goes wrong with a table, a file or a column, in one line."""
+"""Errors about a table, a file or a column, in one line."""
 
 __all__ = ["NoTargetError", "TableError"]
 
 
 class TableError(ValueError):
-    """The data do not allow what was asked; the message is one line that says where and why.
+    """A problem with the data or a file; the message is one line that says where and why.
 
     Parameters
     ----------
@@ -33,4 +33,4 @@ class TableError(ValueError):
 
 
 class NoTargetError(TableError):
-    """Nobody has said which column to predict."""
+    """No column to predict was given."""

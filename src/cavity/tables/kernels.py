@@ -1,4 +1,4 @@
-"""A small language for kernels: ``rbf``, ``ard``, ``matern52 + linear``, ``rbf * periodic``."""
+"""Kernels written as text: ``rbf``, ``ard``, ``matern52 + linear``, ``rbf * periodic``."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import (
 __all__ = ["MOST_RELEVANCES", "WORDS", "parse_kernel"]
 
 MOST_RELEVANCES = 30
-"""Up to so many inputs the default kernel has a length scale for each."""
+"""Up to this many inputs, the default kernel has a length scale for each."""
 
 WORDS: dict[str, tuple[Callable[[int], Kernel], str]] = {
     "rbf": (lambda d: RBF(1.0), "smooth functions, one length scale"),
@@ -37,20 +37,20 @@ WORDS: dict[str, tuple[Callable[[int], Kernel], str]] = {
     "periodic": (lambda d: ExpSineSquared(), "periodic functions"),
     "white": (lambda d: WhiteKernel(), "noise, independent for each row"),
 }
-"""The words: what each makes for d inputs, and what it is for."""
+"""For each word, the kernel on d inputs and a description."""
 
 
 def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
-    """Return the scikit-learn kernel that a short text describes.
+    """Return the scikit-learn kernel that a text describes.
 
     Parameters
     ----------
     text : str
-        Words joined by ``+`` and ``*``, the latter binding tighter; "auto" is "ard" up to 30
-        inputs and "rbf" beyond. Each summand but "white" gets an amplitude of its own.
+        Words joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" is "ard" up to 30
+        inputs and "rbf" beyond. Each term except "white" gets its own amplitude.
     n_features : int
     noise : bool
-        Whether to add "white" unless the text has it: regression needs noise.
+        Whether to add "white", which regression needs, unless the text has it.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
     unknown = [word for term in terms for word in term if word not in WORDS]
     if unknown:
         raise ValueError(
-            f"'{unknown[0]}' in kernel '{text}' is no kernel: use auto, {', '.join(WORDS)}, "
-            "joined by + and *."
+            f"'{unknown[0]}' in kernel '{text}' is not a kernel: use auto, or a combination by "
+            f"+ and * of {', '.join(WORDS)}."
         )
     if noise and ["white"] not in terms:
         terms.append(["white"])

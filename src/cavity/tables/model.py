@@ -1,4 +1,4 @@
-"""From prepared data to a fitted estimator, and what it says about rows it was not fitted on."""
+"""From prepared data to a fitted estimator."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,12 +20,11 @@ class Settings:
     Attributes
     ----------
     kernel : str
-        In the language of `parse_kernel`.
-    inference : str
-        For classification; regression with Gaussian noise is exact.
-    likelihood : str
+        As `parse_kernel` takes it.
+    inference, likelihood : str
+        For classification; regression has Gaussian noise and is exact.
     restarts : int
-        Further starts of the tuning.
+        How many more random starts the tuning makes.
     seed : int
     """
 
@@ -37,16 +36,7 @@ class Settings:
 
 
 def unfitted(data: Prepared, settings: Settings) -> Any:
-    """Return the estimator for these data, not yet fitted.
-
-    Examples
-    --------
-    >>> from cavity.tables.model import Settings, unfitted
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> unfitted(prepare(read_table("crabs")), Settings("rbf")).kernel
-    1**2 * RBF(length_scale=1)
-    """
+    """Return the estimator for these data, not yet fitted."""
     is_regression = data.task == "regression"
     kernel = parse_kernel(settings.kernel, data.X.shape[1], noise=is_regression)
     common: dict[str, Any] = {
@@ -61,7 +51,7 @@ def unfitted(data: Prepared, settings: Settings) -> Any:
 
 
 def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
-    """Fit; return the estimator and what it warned of.
+    """Fit; return the estimator and its warnings.
 
     Examples
     --------

@@ -1,14 +1,13 @@
-"""Fitted models on disk: what was learned from, the kernel, and how to encode a new table.
+"""Fitted models on disk: the training rows, the tuned kernel, and how to encode a new table.
 
-Opening a file runs no code from it: it holds numbers and names, and the posterior is inferred
-again from them at the stored hyperparameters.
+A file holds numbers and names, and opening it runs no code from it. The posterior is computed
+again at the stored hyperparameters.
 """
 
 import os
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from sklearn.gaussian_process.kernels import CompoundKernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
+from cavity.estimators.classifier import start_from
 from cavity.inference import METHODS
-from cavity.kernels import rule
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json, kernel_to_json
 from cavity.tables.encoding import Encoder
@@ -28,6 +27,7 @@ from cavity.tables.errors import TableError
 from cavity.tables.model import Settings
 from cavity.tables.prepare import Prepared
 from cavity.tables.read import Table
+from cavity.tables.writing import writing
 
 __all__ = ["Model", "load_model", "save_model"]
 
@@ -57,14 +57,15 @@ class Model:
     def predict(self, table: Table, advance: Callable[[int], None] | None = None) -> pl.DataFrame:
         """Return one row of predictions for each row of the table.
 
-        Classes come as ``prediction`` and a ``probability_of_...`` for each; quantities as
-        ``prediction``, ``std`` and the 95 % interval ``lower``, ``upper``, noise included.
+        The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
+        ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
+        new observation.
 
         Parameters
         ----------
         table : Table
         advance : callable, optional
-            Told after each block how many rows it had.
+            Called after each block with its number of rows.
         """
         X = self.encoder.transform(table.frame, table.source)
         answer = self._classes if self.task == "classification" else self._quantities
@@ -93,7 +94,7 @@ class Model:
 def save_model(
     path: str | os.PathLike[str], data: Prepared, estimator: Any, settings: Settings
 ) -> None:
-    """Write a fitted model; the path holds the old file or the new one, each whole.
+    """Write a fitted model; if that fails, an older file at the same path stays as it was.
 
     Parameters
     ----------
@@ -101,23 +102,6 @@ def save_model(
     data : Prepared
     estimator : fitted estimator
     settings : Settings
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from cavity.tables.model import Settings, fit_model
-    >>> from cavity.tables.model_file import load_model, save_model
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> crabs = read_table("crabs")
-    >>> data = prepare(crabs)
-    >>> fitted, _ = fit_model(data, Settings("rbf"))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(Path(folder) / "crabs.model", data, fitted, Settings("rbf"))
-    ...     model = load_model(Path(folder) / "crabs.model")
-    >>> model.predict(crabs).columns
-    ['prediction', 'probability_of_F', 'probability_of_M']
     """
     header = {
         "cavity": __version__,
@@ -129,7 +113,8 @@ def save_model(
         "settings": asdict(settings),
         "notes": data.notes,
     }
-    storage.write(path, _KIND, header, {"X": data.X, "y": data.y})
+    with writing(path):
+        storage.write(path, _KIND, header, {"X": data.X, "y": data.y})
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -138,7 +123,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     StorageError
-        If the file is foreign, damaged or inconsistent.
+        If it is not a model file, or is damaged or inconsistent.
     TableError
         If it cannot be opened.
     """
@@ -157,21 +142,21 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     encoder = Encoder.from_json(header["encoder"])
+    kernel = kernel_from_json(header["kernel"])
     X, y = arrays["X"], arrays["y"]
     classes = tuple(header["classes"])
     if X.ndim != 2 or X.shape != (len(y), len(encoder.feature_names)):
-        raise ValueError(f"inputs of shape {X.shape} do not go with the columns")
+        raise ValueError(f"inputs of shape {X.shape} do not match the columns")
     if header["task"] == "classification":
         if sorted(np.unique(y)) != list(range(len(classes))):
-            raise ValueError("labels do not go with the classes")
-        estimator = _classifier(kernel_from_json(header["kernel"]), header["settings"])
+            raise ValueError("the labels do not match the classes")
+        estimator = _classifier(kernel, header["settings"])
     elif header["task"] == "regression":
-        kernel = kernel_from_json(header["kernel"])
         estimator = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)
     else:
         raise ValueError("its task is unknown")
     with warnings.catch_warnings():
-        # Said when it was fitted.
+        # It was reported when the model was fitted.
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(X, y)
     return Model(estimator, encoder, header["task"], str(header["target"]), classes)
@@ -181,13 +166,11 @@ def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
     if settings["inference"] not in METHODS or settings["likelihood"] not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
     parts = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
-    estimator: Any = GaussianProcessClassifier(
+    estimator = GaussianProcessClassifier(
         parts[0],
         optimizer=None,
-        # Each class has its own hyperparameters, as an earlier fit would have left them.
         warm_start=True,
         inference=settings["inference"],
         likelihood=settings["likelihood"],
     )
-    estimator._latents = [SimpleNamespace(rule=rule(part)) for part in parts]
-    return estimator
+    return start_from(estimator, parts)

@@ -1,4 +1,4 @@
-"""Numbers as JSON can say them."""
+"""Values that can be written as strict JSON."""
 
 import json
 import math
@@ -7,37 +7,35 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["to_json"]
+__all__ = ["plain", "to_json"]
 
 
 def to_json(value: Any) -> str:
-    """Return strict JSON: what is not a finite number becomes null.
+    """Return strict JSON, in which a number that is not finite is null.
 
     Examples
     --------
     >>> import numpy as np
     >>> from cavity.tables.plain import to_json
-    >>> print(to_json({"x": np.float64("nan"), "y": np.arange(2)}))
+    >>> print(to_json({"x": np.float64("nan"), "y": np.int64(2)}))
     {
       "x": null,
-      "y": [
-        0,
-        1
-      ]
+      "y": 2
     }
     """
-    return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    return json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return dicts, lists, strings and numbers, with None for a number that is not finite."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

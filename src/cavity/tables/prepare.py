@@ -1,4 +1,4 @@
-"""The data door: a table and a target become arrays, with a plain sentence about each decision."""
+"""A table and a target become arrays, with a note about each decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from cavity.tables.target import Labels, find_target, labels_of
 __all__ = ["MAX_ROWS", "Prepared", "prepare"]
 
 MAX_ROWS = 2000
-"""A dense fit takes time in proportion to the cube of its rows: beyond this, minutes."""
+"""The time of a fit grows as the cube of its rows: with more than this it takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,19 @@ class Prepared:
     X : array of shape (n, d)
         Standardised inputs of the training rows.
     y : array of shape (n,)
-        Class codes, entry k of ``classes`` being code k; the target itself in regression.
+        Class codes, where code k stands for ``classes[k]``; the target itself in regression.
     rows : array of int of shape (n,)
-        Where the training rows stand in the table, the first row being 1.
+        Row numbers in the table, counted from 1.
     X_test, y_test, test_rows
         The same for the held-out rows; empty if there are none.
     task : {"classification", "regression"}
     target : str
     classes : tuple
-        The target's values as the table has them, sorted; empty in regression.
-    feature_names : list of str
+        The different values of the target, sorted; empty in regression.
     encoder : Encoder
         Encodes any other table in the same way.
     notes : list of str
-        A sentence for each thing that was decided about the data.
+        A sentence for each decision about the data.
     counts : dict of str to int
         Rows, columns and missing values: read, used, dropped.
     source : str
@@ -58,11 +57,15 @@ class Prepared:
     task: str
     target: str
     classes: tuple[Any, ...]
-    feature_names: list[str]
     encoder: Encoder
     notes: list[str]
     counts: dict[str, int]
     source: str
+
+    @property
+    def feature_names(self) -> list[str]:
+        """One name per input."""
+        return self.encoder.feature_names
 
 
 def prepare(
@@ -82,17 +85,17 @@ def prepare(
     ----------
     table : Table
     target : str, optional
-        The column to predict; a shipped data set knows its own.
+        The column to predict; a shipped data set has a default.
     task : {"classification", "regression"}, optional
         By default regression if the target is numeric and has a fractional value or more than
         20 different ones, else classification.
     drop, keep : sequences of str
-        Columns not to use, and columns to use although a rule would drop them.
+        Columns to leave out, and columns to use although a rule would drop them.
     max_rows : int
-        The most training rows; of a larger table they are drawn at random, classes in
+        The most training rows. From a larger table they are drawn at random, classes in
         proportion, and the other rows are held out.
     test_size : float
-        Share (or, from one on, number) of rows to hold out.
+        Share of the rows to hold out, or their number if it is one or more.
     seed : int
 
     Returns
@@ -112,31 +115,13 @@ def prepare(
     ((200, 6), ('F', 'M'), 'classification')
     """
     target = find_target(table, target, (*drop, *keep))
-    known, y, classes, task = labels = labels_of(table, target, task)
-    roles = _roles(table.frame.drop(target), table, drop, keep)
-    kinds = {name: role.kind for name, role in roles.items() if role.kind != "dropped"}
-    _refuse_no_input(kinds, roles, table.source)
+    labels = labels_of(table, target, task)
+    roles = _roles(table, target, drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    frame, numbers = table.frame.filter(known), np.flatnonzero(known) + 1
-    encoder = Encoder.learn(frame[chosen.train], kinds, table.source)
-    counts = _counts(table, frame, chosen, encoder, kinds)
-    return Prepared(
-        X=encoder.transform(frame[chosen.train], table.source),
-        y=y[chosen.train],
-        rows=numbers[chosen.train],
-        X_test=encoder.transform(frame[chosen.test], table.source),
-        y_test=y[chosen.test],
-        test_rows=numbers[chosen.test],
-        task=task,
-        target=target,
-        classes=classes,
-        feature_names=encoder.feature_names,
-        encoder=encoder,
-        notes=_notes_on_columns(frame, roles, counts, target)
-        + _notes_on_rows(frame.height, chosen, seed),
-        counts=counts,
-        source=table.source,
-    )
+    frame = table.frame.filter(labels.known)
+    notes = _notes_on_columns(table, frame, roles, target)
+    notes += _notes_on_rows(frame.height, chosen, seed)
+    return _encoded(table, frame, target, labels, roles, chosen, notes)
 
 
 def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed: int) -> Chosen:
@@ -149,40 +134,60 @@ def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed:
         raise TableError(table.source, str(error)) from error
 
 
-def _roles(
-    frame: pl.DataFrame, table: Table, drop: Sequence[str], keep: Sequence[str]
-) -> dict[str, Role]:
-    known = {name: Role("dropped", "you asked for it") for name in drop}
-    known |= {
-        name: Role("dropped", "this data set does not use it")
-        for name in table.drop
-        if name not in keep
-    }
-    return {
+def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) -> dict[str, Role]:
+    known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
+    known = {name: role for name, role in known.items() if name not in keep}
+    known |= {name: Role("dropped", "you asked for it") for name in drop}
+    roles = {
         column.name: known.get(column.name) or role_of(column, table.source, column.name in keep)
-        for column in frame
+        for column in table.frame.drop(target)
     }
+    if all(role.kind == "dropped" for role in roles.values()):
+        reasons = "; ".join(f"{name}: {role.reason}" for name, role in list(roles.items())[:4])
+        why = reasons or "there is no other column"
+        raise TableError(table.source, f"no column is left as an input ({why}).")
+    return roles
 
 
-def _refuse_no_input(kinds: dict[str, str], roles: dict[str, Role], source: str) -> None:
-    if kinds:
-        return
-    reasons = "; ".join(f"{name}: {role.reason}" for name, role in list(roles.items())[:4])
-    raise TableError(source, f"no column is left as an input ({reasons or 'there is no other'}).")
+def _encoded(
+    table: Table,
+    frame: pl.DataFrame,
+    target: str,
+    labels: Labels,
+    roles: dict[str, Role],
+    chosen: Chosen,
+    notes: list[str],
+) -> Prepared:
+    kinds = {name: role.kind for name, role in roles.items() if role.kind != "dropped"}
+    encoder = Encoder.learn(frame[chosen.train], kinds, table.source)
+    numbers = np.flatnonzero(labels.known) + 1
+    return Prepared(
+        X=encoder.transform(frame[chosen.train], table.source),
+        y=labels.y[chosen.train],
+        rows=numbers[chosen.train],
+        X_test=encoder.transform(frame[chosen.test], table.source),
+        y_test=labels.y[chosen.test],
+        test_rows=numbers[chosen.test],
+        task=labels.task,
+        target=target,
+        classes=labels.classes,
+        encoder=encoder,
+        notes=notes,
+        counts=_counts(table, frame, chosen, encoder),
+        source=table.source,
+    )
 
 
-def _counts(
-    table: Table, frame: pl.DataFrame, chosen: Chosen, encoder: Encoder, kinds: dict[str, str]
-) -> dict[str, int]:
+def _counts(table: Table, frame: pl.DataFrame, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
     return {
         "rows": table.frame.height,
         "rows_without_target": table.frame.height - frame.height,
         "rows_trained_on": len(chosen.train),
         "rows_held_out": len(chosen.test),
         "columns": table.frame.width,
-        "columns_used": len(kinds),
+        "columns_used": len(encoder.columns),
         "inputs": len(encoder.feature_names),
-        "missing_values": sum(_missing(frame[name]) for name in kinds),
+        "missing_values": sum(_missing(frame[column.name]) for column in encoder.columns),
     }
 
 
@@ -192,9 +197,9 @@ def _missing(column: pl.Series) -> int:
 
 
 def _notes_on_columns(
-    frame: pl.DataFrame, roles: dict[str, Role], counts: dict[str, int], target: str
+    table: Table, frame: pl.DataFrame, roles: dict[str, Role], target: str
 ) -> list[str]:
-    lost = counts["rows_without_target"]
+    lost = table.frame.height - frame.height
     return [
         *([f"{_rows(lost)} without a value of '{target}' left out."] if lost else []),
         *(
@@ -215,9 +220,9 @@ def _notes_on_rows(n: int, chosen: Chosen, seed: int) -> list[str]:
     if not chosen.drawn:
         return [f"{_rows(held_out)} held out to test the model."] if held_out else []
     return [
-        f"The table has {_rows(n)}, more than a dense fit takes: {len(chosen.train):,} were drawn "
-        f"at random (seed {seed}, classes in proportion) to learn from, and {held_out:,} others "
-        f"(at most {MOST_TEST_ROWS:,}) test the model."
+        f"The table has {_rows(n)}, more than --max-rows: {len(chosen.train):,} were drawn at "
+        f"random for training (seed {seed}, classes in proportion), and {held_out:,} others (at "
+        f"most {MOST_TEST_ROWS:,}) test the model."
     ]
 
 
@@ -226,5 +231,5 @@ def _rows(count: int) -> str:
 
 
 def _about_missing(column: pl.Series, kind: str) -> str:
-    put = "the median of the training rows" if kind == "number" else "a category of their own"
-    return f"Column '{column.name}': {_missing(column):,} missing values became {put}."
+    filled = "the median of the training rows" if kind == "number" else "a category of their own"
+    return f"Column '{column.name}': {_missing(column):,} missing values became {filled}."

@@ -28,13 +28,13 @@ class Table:
     ----------
     frame : polars.DataFrame
     source : str
-        The file or data set, as errors name it.
+        The file or data set.
     target, task : str or None
-        What a shipped data set is meant to predict.
+        What a shipped data set predicts by default.
     drop : tuple of str
         Columns that a shipped data set does not use.
     held_out : array of bool of shape (n_rows,) or None
-        The test rows of a shipped data set that comes with a split.
+        The test rows of a data set that comes with a split.
     """
 
     frame: pl.DataFrame
@@ -61,7 +61,7 @@ SHIPPED = {
     "breast_cancer": _Shipped("diagnosis", "classification"),
     "wine": _Shipped("cultivar", "classification"),
 }
-"""The data sets that can stand in place of a file; the last two are scikit-learn's."""
+"""Data sets that can be named in place of a file; the last two are scikit-learn's."""
 
 
 def read_table(source: str | os.PathLike[str]) -> Table:
@@ -70,8 +70,8 @@ def read_table(source: str | os.PathLike[str]) -> Table:
     Parameters
     ----------
     source : path, or name of a shipped data set
-        A file of that name wins. ``.parquet`` and ``.pq`` are Parquet, ``.tsv`` and ``.tab`` are
-        separated by tabs, anything else is text whose separator its first line tells.
+        If there is a file of that name it is read. ``.parquet`` and ``.pq`` are Parquet, ``.tsv``
+        and ``.tab`` are separated by tabs; in any other text the first line shows the separator.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def read_table(source: str | os.PathLike[str]) -> Table:
     Raises
     ------
     TableError
-        If there is no such table or it is not a proper one.
+        If there is no such table or it cannot be read.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _not_found(path: Path) -> TableError:
         return TableError(str(path), "is a folder, not a table.")
     names = ", ".join(SHIPPED)
     return TableError(
-        str(path), f"there is no such file, and no such data set (there are {names})."
+        str(path), f"there is no such file, and no such data set (the data sets are {names})."
     )
 
 
@@ -134,9 +134,9 @@ def _read_parquet(path: Path) -> pl.DataFrame:
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Keep a Parquet reader that stumbles over a broken file from printing its own traces.
+    """Hide what the Parquet reader prints about a broken file.
 
-    They come from threads outside Python, past `sys.stderr`.
+    It comes from threads outside Python and does not pass through `sys.stderr`.
     """
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,4 +1,4 @@
-"""Which rows to train on and which to hold out, drawn from a seed."""
+"""Which rows to train on and which to hold out, by a seeded draw."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ __all__ = ["MOST_TEST_ROWS", "Chosen", "choose_rows"]
 FEWEST_ROWS = 5
 
 MOST_TEST_ROWS = 10_000
-"""Held-out scores of more rows would cost minutes and gain no digit worth printing."""
+"""Scoring more held-out rows would take minutes and hardly change the scores."""
 
 
 class Chosen(NamedTuple):
-    """Row numbers, from zero and in table order."""
+    """Row numbers, counted from zero, in table order."""
 
     train: Array
     test: Array
     drawn: bool
-    """Whether there were more rows to learn from than allowed."""
+    """Whether the training rows are a random part of those available."""
 
 
 def choose_rows(
@@ -36,14 +36,14 @@ def choose_rows(
     Parameters
     ----------
     strata : array of int of shape (n,)
-        Shares of these groups are kept: the classes, or all zeros. Each keeps at least one
+        Groups that keep their shares: the classes, or all zeros. Each gets at least one
         training row.
     max_rows : int
-        The most training rows; what is left over is held out.
+        The most training rows; the others are held out.
     test_size : float
         Share of the rows to hold out, or their number if it is one or more.
     held_out : array of bool of shape (n,), optional
-        A split that the data come with; it is used if ``test_size`` is zero.
+        A split that comes with the data, used if ``test_size`` is zero.
     seed : int
 
     Examples
@@ -62,8 +62,8 @@ def choose_rows(
     size = min(max_rows, len(pool) - round(count))
     if size < FEWEST_ROWS:
         raise ValueError(
-            f"{len(pool)} rows, of which {count:g} are to be held out, are too few: at least "
-            f"{FEWEST_ROWS} are needed to learn from."
+            f"{len(pool)} rows are too few if {count:g} are held out: at least {FEWEST_ROWS} are "
+            "needed for training."
         )
     train = pool[_draw(strata[pool], size, rng)] if size < len(pool) else pool
     test = np.setdiff1d(np.arange(n), train, assume_unique=True)
@@ -73,7 +73,7 @@ def choose_rows(
 
 
 def _draw(strata: Array, size: int, rng: np.random.Generator) -> Array:
-    """Draw rows without replacement, each stratum in proportion (largest remainders first)."""
+    """Draw rows without replacement, from each stratum in proportion (largest remainders)."""
     groups = [np.flatnonzero(strata == s) for s in np.unique(strata)]
     counts = np.array([len(group) for group in groups])
     share = counts * size / counts.sum()

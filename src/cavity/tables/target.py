@@ -1,4 +1,4 @@
-"""What to predict: which column, and whether its values are classes or quantities."""
+"""What to predict: which column, and whether it holds classes or quantities."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,18 +15,18 @@ from cavity.tables.read import Table
 __all__ = ["Labels", "find_target", "labels_of"]
 
 MOST_CLASS_NUMBERS = 20
-"""A numeric target with more different values is a quantity, not a class label."""
+"""A numeric target with more different values than this is a quantity, not a class label."""
 
 
 class Labels(NamedTuple):
-    """What a table's rows are labelled with.
+    """The target of a table's rows.
 
     Attributes
     ----------
     known : array of bool of shape (n_rows,)
-        Which rows have a target at all.
+        Which rows have a target.
     y : array
-        Of these rows, class codes or the target itself.
+        Class codes of these rows, or the target itself.
     classes : tuple
     task : {"classification", "regression"}
     """
@@ -50,14 +50,7 @@ def labels_of(table: Table, target: str, task: str | None) -> Labels:
     table : Table
     target : str
     task : str or None
-        What was asked for; a shipped data set knows its own, else a rule decides.
-
-    Examples
-    --------
-    >>> from cavity.tables.read import read_table
-    >>> from cavity.tables.target import labels_of
-    >>> labels_of(read_table("boston"), "medv", None).task
-    'regression'
+        What the user asked for; if None, the data set's own task or else a rule.
     """
     known = _has_target(table, target)
     column = table.frame[target].filter(known)
@@ -71,7 +64,7 @@ def labels_of(table: Table, target: str, task: str | None) -> Labels:
 
 
 def find_target(table: Table, target: str | None, others: Sequence[str]) -> str:
-    """Return the target's name; refuse it, and others, if there is no such column."""
+    """Return the target's name; raise an error if it or another column does not exist."""
     target = target if target is not None else table.target
     have = table.frame.columns
     if target is None:
@@ -84,7 +77,9 @@ def find_target(table: Table, target: str | None, others: Sequence[str]) -> str:
                 table.source, f"there is no such column; there are {_few(have)}.", column=name
             )
     if target in others:
-        raise TableError(table.source, "it is the target, and stays.", column=target)
+        raise TableError(
+            table.source, "is the target: it cannot be an input too, nor be dropped.", column=target
+        )
     return target
 
 
@@ -94,12 +89,12 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _has_target(table: Table, target: str) -> Array:
-    """Tell in which rows the target is known."""
+    """Return which rows have a known target."""
     column = table.frame[target]
     if column.dtype.is_temporal() or column.dtype.is_nested() or column.dtype == pl.Binary:
         raise TableError(
             table.source,
-            f"holds {column.dtype} values: a target is a class or a number.",
+            f"holds {column.dtype} values; a target must be a class or a number.",
             column=target,
         )
     known = column.is_not_null()
@@ -139,7 +134,8 @@ def _refuse_no_variety(
     y: Array, task: str, classes: tuple[Any, ...], source: str, target: str
 ) -> None:
     if task == "classification" and len(classes) < 2:
-        problem = f"every row has the class '{classes[0]}': there is nothing to tell apart."
+        problem = f"every row has the class '{classes[0]}'; at least two classes are needed."
         raise TableError(source, problem, column=target)
     if task == "regression" and np.ptp(y) == 0.0:
-        raise TableError(source, f"every row has the value {y[0]:g}.", column=target)
+        problem = f"every row has the value {y[0]:g}; there is nothing to predict."
+        raise TableError(source, problem, column=target)

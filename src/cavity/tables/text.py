@@ -1,4 +1,4 @@
-"""Delimited text to a data frame, refusing what a lenient reader would silently bend."""
+"""Delimited text becomes a data frame; anything irregular is an error."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from cavity.tables.errors import TableError
 __all__ = ["MISSING", "read_text"]
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
-"""What counts as a missing value in a text file."""
+"""Fields of a text file that count as missing."""
 _DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?\n)", re.M)
 _COMMA_NUMBER = r"^(-?\d+),(\d+)$"
 _MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK": "zip"}
@@ -28,9 +28,9 @@ def read_text(data: bytes, source: str, separator: str | None = None) -> pl.Data
     ----------
     data : bytes
     source : str
-        What errors call the file.
+        The file's name in error messages.
     separator : str, optional
-        By default whichever of comma, semicolon and tab is most frequent in the first line.
+        By default the one of comma, semicolon and tab that is most frequent in the first line.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def read_text(data: bytes, source: str, separator: str | None = None) -> pl.Data
     names = _header(data, source, separator)
     _refuse_ragged(data, source, separator, len(names))
     try:
-        # A type is chosen below, from every value of a column, however late an exception comes.
+        # Types are chosen below, from all values of a column instead of the first few.
         frame = pl.read_csv(
             io.BytesIO(data), separator=separator, infer_schema=False, new_columns=names
         )
@@ -76,12 +76,12 @@ def _checked_text(data: bytes, source: str) -> bytes:
             source,
             f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8.",
         ) from error
-    # Blank lines at the end are no rows.
+    # Blank lines at the end are not rows.
     return data.rstrip(b"\r\n") + b"\n"
 
 
 def _rows(data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row's last line number and fields, by the book."""
+    """Yield each row's last line number and its fields."""
     reader = csv.reader(
         io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator
     )
@@ -112,7 +112,7 @@ def _is_number(text: str) -> bool:
 
 
 def _refuse_ragged(data: bytes, source: str, separator: str, width: int) -> None:
-    """Refuse a row with too few fields (a reader would call them missing) or too many."""
+    """Raise an error if a row has too few fields (which would read as missing) or too many."""
     find = _ragged_quoted if b'"' in data else _ragged_plain
     try:
         found = find(data, separator, width)
@@ -121,7 +121,8 @@ def _refuse_ragged(data: bytes, source: str, separator: str, width: int) -> None
     if found:
         line, count = found
         raise TableError(
-            source, f"line {line} has {count} fields where the header has {width}: mend that line."
+            source,
+            f"line {line} has {count} fields where the header has {width}: correct that line.",
         )
 
 
@@ -131,7 +132,7 @@ def _ragged_quoted(data: bytes, separator: str, width: int) -> tuple[int, int] |
 
 
 def _ragged_plain(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
-    """Count separators between line ends: fifty times faster than splitting millions of rows."""
+    """Count separators between line ends, fifty times faster than splitting the lines."""
     letters = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(letters == ord("\n"))
     before = np.searchsorted(np.flatnonzero(letters == ord(separator)), ends)
@@ -143,7 +144,7 @@ def _ragged_plain(data: bytes, separator: str, width: int) -> tuple[int, int] | 
 
 
 def _typed(column: pl.Series, decimal_comma: bool) -> pl.Series:
-    """Return whole numbers, numbers or booleans if every known value is one, else text."""
+    """Return integers, floats or booleans if every known value is one, else text."""
     text = column.str.strip_chars()
     text = text.set(text.is_in(list(MISSING)), None)
     if text.null_count() == len(text):

@@ -1,4 +1,4 @@
-"""The questions a report answers, one file each; in the order in which the page asks them."""
+"""The questions that a report answers, one file each, in the order of the page."""
 
 from cavity.report.sections.certainty import certainty
 from cavity.report.sections.inputs import inputs
@@ -12,4 +12,4 @@ from cavity.report.sections.strip import strip
 __all__ = ["SECTIONS", "strip"]
 
 SECTIONS = (quality, certainty, more, inputs, labels, methods, record)
-"""Each takes the analysis as plain JSON and returns a section."""
+"""Each takes an `Analysis` and returns a `Section`."""

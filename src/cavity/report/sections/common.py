@@ -1,57 +1,63 @@
-"""What several sections look up in an analysis."""
+"""What several sections have in common."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
-from cavity.report.blocks import Cell
+from cavity.report.analysis import Analysis, Record
+from cavity.report.blocks import Cell, HtmlTable
 from cavity.report.words import number, percent
 
 __all__ = [
-    "best_scores",
+    "Column",
+    "Measure",
+    "agreeing",
     "cell",
-    "error_key",
-    "example_cells",
-    "example_head",
-    "is_classes",
-    "points",
+    "example_table",
+    "interval",
+    "measures",
     "share_cell",
-    "where",
+    "word_cell",
 ]
 
-Json = dict[str, Any]
 _MOST_INPUTS = 8
 
 
-def is_classes(a: Json) -> bool:
-    """Tell whether the target is a class."""
-    return bool(a["data"]["task"] == "classification")
+class Measure(NamedTuple):
+    """A measure of the error: its names among scores and curves, and how to write it."""
+
+    score: str
+    curve: str
+    title: str
+    format: str
+    show: Callable[[float], str]
 
 
-def error_key(a: Json) -> str:
-    """Return which score is the error: the error rate or the root mean squared error."""
-    return "error" if is_classes(a) else "rmse"
+def measures(a: Analysis) -> tuple[Measure, Measure]:
+    """Return the error and the log loss."""
+    log_loss = Measure("log_loss", "log_loss", "log loss", ",.3~g", number)
+    if a.is_classes:
+        show = partial(percent, digits=1)
+        return Measure("error", "error", "error rate", ".1%", show), log_loss
+    return Measure("rmse", "error", "root mean square error", ",.3~g", number), log_loss
 
 
-def best_scores(a: Json) -> Json:
-    """Return the scores on held-out rows if there are any, else the leave-one-out ones."""
-    scores: Json = a["held_out"] or a["left_out"]
-    return scores
+def interval(scores: Record, key: str) -> Record:
+    """Return a score's value with low and high, the ends of its 95 % interval."""
+    value, reach = scores[key], 1.96 * (scores[f"{key}_se"] or 0.0)
+    return {"value": value, "low": value - reach, "high": value + reach}
 
 
-def where(a: Json) -> str:
-    """Say which rows the best scores are about."""
-    return "held-out rows" if a["held_out"] else "leave-one-out"
+def agreeing(a: Analysis) -> tuple[int, int]:
+    """Return in how many groups predicted and observed agree, and how many groups there are."""
+    bins = [line for entry in a.calibration for line in entry["bins"]]
+    inside = [b["observed_low"] <= b["predicted"] <= b["observed_high"] for b in bins]
+    return sum(inside), len(inside)
 
 
-def points(a: Json) -> list[Json]:
-    """Return what the other rows say about each row, row by row."""
-    columns = a["points"]
-    lines = zip(*columns.values(), strict=True)
-    return [dict(zip(columns, values, strict=True)) for values in lines]
-
-
-def cell(x: float | None, digits: int = 3, *, strong: bool = False) -> Cell:
+def cell(x: float | None, digits: int = 3) -> Cell:
     """Return a number as a table's cell."""
-    return Cell(number(x, digits), x, strong)
+    return Cell(number(x, digits), x)
 
 
 def share_cell(x: float | None) -> Cell:
@@ -59,33 +65,65 @@ def share_cell(x: float | None) -> Cell:
     return Cell(percent(x, 1), x)
 
 
-def example_head(a: Json, *between: str) -> list[str]:
-    """Return the head of a table of rows: the row, what is said about it, its own inputs."""
-    return ["row", *between, *_shown_inputs(a)]
+def word_cell(text: str) -> Cell:
+    """Return a name as a table's cell."""
+    return Cell(text, text)
 
 
-def example_cells(a: Json, row: int, *between: Cell) -> list[Cell]:
-    """Return the cells under `example_head`."""
-    values = a["inputs"].get(str(row), {})
-    shown = [_value(values.get(name, "–")) for name in _shown_inputs(a)]
-    return [Cell(str(row), row), *between, *shown]
+class Column(NamedTuple):
+    """A column of a table of rows: its head, a field of the rows, and how to show it."""
+
+    head: str
+    field: str
+    show: Callable[[Any], Cell]
 
 
-def _value(text: str) -> Cell:
+def example_table(
+    a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
+) -> HtmlTable:
+    """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
+    if a.is_classes:
+        columns = [
+            Column("label", "label", word_cell),
+            Column("prediction", "prediction", word_cell),
+            Column("probability", "probability", share_cell),
+        ]
+    else:
+        columns = [
+            Column(a.data.target, "label", _long_cell),
+            Column("prediction", "prediction", _long_cell),
+            Column("±", "std", cell),
+        ]
+    columns += more
+    inputs = _shown_inputs(a)
+    rows = [
+        [
+            Cell(str(example["row"]), example["row"]),
+            *(column.show(example[column.field]) for column in columns),
+            *(_value_cell(a.inputs[str(example["row"])][key]) for key in inputs),
+        ]
+        for example in examples
+    ]
+    head = ["row", *(column.head for column in columns), *inputs]
+    return HtmlTable(name, caption, head, rows)
+
+
+def _long_cell(x: float) -> Cell:
+    return cell(x, 4)
+
+
+def _value_cell(text: str) -> Cell:
     try:
         return Cell(text.replace("-", "−"), float(text))
     except ValueError:
-        return Cell(text, text)
+        return word_cell(text)
 
 
-def _shown_inputs(a: Json) -> list[str]:
-    """Return the columns to show: those that matter most, in the table's order."""
-    rows = list(a["inputs"].values())
-    if not rows:
-        return []
-    names = list(rows[0])
+def _shown_inputs(a: Analysis) -> list[str]:
+    """Return the most relevant columns, in the table's order."""
+    names = list(next(iter(a.inputs.values())))
     weight = dict.fromkeys(names, 0.0)
-    for line in a["relevance"] or []:
+    for line in a.relevance or []:
         # The inputs of a category are called column=level.
         owner = next(
             (n for n in names if line["feature"] in (n, f"{n}={line['feature'][len(n) + 1 :]}")),

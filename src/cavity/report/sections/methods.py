@@ -1,30 +1,25 @@
 """Which inference method to use."""
 
-from typing import Any
-
 from cavity.report import charts
-from cavity.report.blocks import Cell, Figure, Figures, Note, Section, Table
-from cavity.report.sections.common import cell
+from cavity.report.analysis import Analysis, Record
+from cavity.report.blocks import Cell, Figure, Figures, HtmlTable, Note, Section
+from cavity.report.sections.common import cell, word_cell
 from cavity.report.words import number
 
 __all__ = ["methods"]
 
-Json = dict[str, Any]
-# In nats an example: below this nobody could tell the predictions apart.
+# In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
 
 
-def methods(a: Json) -> Section:
+def methods(a: Analysis) -> Section:
     """Return the section that compares inference methods."""
     title = "Which inference method?"
-    if not a["comparison"]:
+    if not a.comparison:
         exact = "Regression with Gaussian noise is exact: there is nothing to choose."
         return Section("methods", title, exact)
-    rows = [_bar(row, a["model"]["inference"]) for row in a["comparison"]]
-    drawn = [row for row in rows if row["log_evidence"] is not None]
-    text = "Log evidence: " + "; ".join(
-        f"{r['inference']} {number(r['log_evidence'], 4)}" for r in drawn
-    )
+    drawn = [_bar(row, a) for row in a.comparison if row["log_evidence"] is not None]
+    text = "Log evidence: " + "; ".join(f"{r['name']} {number(r['value'], 4)}" for r in drawn)
     figure = Figure(
         "evidence",
         charts.evidences(drawn, text),
@@ -32,62 +27,60 @@ def methods(a: Json) -> Section:
         "shows how far the value may be off.",
         text,
     )
-    return Section("methods", title, _headline(a), [Figures([figure]), _table(a), _note()])
+    note = Note("Log loss and error rate are leave-one-out, from one fit each.", quiet=True)
+    return Section("methods", title, _headline(a), [Figures([figure]), _table(a), note])
 
 
-def _bar(row: Json, chosen: str) -> Json:
-    reach = abs(row["correction"] or 0.0)
-    center = row["log_evidence"]
-    ends = {} if center is None else {"low": center - reach, "high": center + reach}
-    return row | ends | {"chosen": row["inference"] == chosen}
+def _bar(row: Record, a: Analysis) -> Record:
+    name, value, reach = row["inference"], row["log_evidence"], abs(row["correction"] or 0.0)
+    ends = {"name": name, "value": value, "low": value - reach, "high": value + reach}
+    return row | ends | {"ours": name == a.model.inference}
 
 
-def _headline(a: Json) -> str:
-    ranked = sorted(
-        (row for row in a["comparison"] if row["loo_log_loss"] is not None),
-        key=lambda row: row["loo_log_loss"],
-    )
-    if not ranked:
+def _headline(a: Analysis) -> str:
+    scored = [row for row in a.comparison if row["loo_log_loss"] is not None]
+    if not scored:
         return "No method gave leave-one-out predictions."
-    best, used = ranked[0], a["model"]["inference"]
+    ranked = sorted(scored, key=lambda row: row["loo_log_loss"])
+    best, used = ranked[0], a.model.inference
     ours = next((row for row in ranked if row["inference"] == used), best)
+    own, least, most = (number(row["loo_log_loss"]) for row in (ours, best, ranked[-1]))
     if ours["loo_log_loss"] - best["loo_log_loss"] < _SAME:
         return (
-            f"The one used, {used}, predicts as well as any: leave-one-out log loss "
-            f"{number(ours['loo_log_loss'])}; the worst has {number(ranked[-1]['loo_log_loss'])}."
+            f"The method used, {used}, predicts as well as any: its leave-one-out log loss is "
+            f"{own}, and the worst is {most}."
         )
     return (
-        f"{best['inference']} predicts better, leave-one-out log loss "
-        f"{number(best['loo_log_loss'])}, than {used}, used here, with "
-        f"{number(ours['loo_log_loss'])}."
+        f"{best['inference']} predicts better than {used}, which was used here: the leave-one-out "
+        f"log losses are {least} and {own}."
     )
 
 
-def _table(a: Json) -> Table:
-    head = ["method", "log evidence", "correction", "log loss", "wrong", "seconds", "converged"]
-    losses = [row["loo_log_loss"] for row in a["comparison"] if row["loo_log_loss"] is not None]
+def _table(a: Analysis) -> HtmlTable:
+    head = [
+        "method",
+        "log evidence",
+        "correction",
+        "log loss",
+        "error rate",
+        "seconds",
+        "converged",
+    ]
+    losses = [row["loo_log_loss"] for row in a.comparison if row["loo_log_loss"] is not None]
     rows = [
         [
-            Cell(row["inference"], row["inference"]),
-            Cell(_fixed(row["log_evidence"], 3), row["log_evidence"]),
-            Cell(_fixed(row["correction"], 4), row["correction"]),
-            Cell(
-                _fixed(row["loo_log_loss"], 4),
-                row["loo_log_loss"],
-                row["loo_log_loss"] == min(losses),
-            ),
-            Cell(_fixed(row["loo_error"], 4), row["loo_error"]),
+            word_cell(row["inference"]),
+            _fixed(row["log_evidence"], 3),
+            _fixed(row["correction"], 4),
+            _fixed(row["loo_log_loss"], 4, strong=row["loo_log_loss"] == min(losses)),
+            _fixed(row["loo_error"], 4),
             cell(row["seconds"], 2),
-            Cell("yes" if row["converged"] else "no", "yes" if row["converged"] else "no"),
+            word_cell("yes" if row["converged"] else "no"),
         ]
-        for row in a["comparison"]
+        for row in a.comparison
     ]
-    return Table("methods-table", "All methods at the same kernel", head, rows)
+    return HtmlTable("methods-table", "All methods at the same kernel", head, rows)
 
 
-def _fixed(x: float | None, places: int) -> str:
-    return "–" if x is None else f"{x:,.{places}f}".replace("-", "−")
-
-
-def _note() -> Note:
-    return Note("Log loss and wrong answers are leave-one-out, from one fit each.", quiet=True)
+def _fixed(x: float | None, places: int, *, strong: bool = False) -> Cell:
+    return Cell("–" if x is None else f"{x:,.{places}f}".replace("-", "−"), x, strong)

@@ -3,203 +3,159 @@
 from typing import Any
 
 from cavity.report import charts
-from cavity.report.blocks import Cell, Counts, Figure, Figures, Note, Section, Table
-from cavity.report.sections.common import best_scores, cell, error_key, is_classes, points
+from cavity.report.analysis import Analysis, Record
+from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
+from cavity.report.examples import records
+from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
 from cavity.report.words import count, in_hundred, number, percent, plus_minus
 
 __all__ = ["quality"]
 
-Json = dict[str, Any]
 _MOST_PICTURES, _MOST_POINTS = 6, 2000
+_BASELINE = "no inputs"
+_COLUMNS = {
+    "error": "error rate",
+    "rmse": "root mean square error",
+    "mae": "mean absolute error",
+    "r2": "R²",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+}
 
 
-def quality(a: Json) -> Section:
+def quality(a: Analysis) -> Section:
     """Return the section on scores and calibration."""
-    blocks = [Figures(_score_figures(a)), _score_table(a)]
-    blocks += _class_blocks(a) if is_classes(a) else _quantity_blocks(a)
-    return Section("quality", "How good is the model?", _headline(a), blocks)
+    figures = Figures([_score_figure(a, measure) for measure in measures(a)])
+    blocks = _class_blocks(a) if a.is_classes else _quantity_blocks(a)
+    title = "How good is the model?"
+    return Section("quality", title, _headline(a), [figures, _score_table(a), *blocks])
 
 
-def _headline(a: Json) -> str:
-    s = best_scores(a)
-    if is_classes(a) and s["error"] == 0.0:
+def _headline(a: Analysis) -> str:
+    s = a.best_scores
+    if not a.is_classes:
         return (
-            f"On {s['rows']:,} examples that it had not seen the model was never wrong; always "
-            f"naming the commonest class would be wrong {in_hundred(s['baseline_error'])}."
+            f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
+            f"the mean would be off by {number(s['baseline_rmse'])}."
         )
-    if is_classes(a):
-        return (
-            f"On a new example the model is wrong about {in_hundred(s['error'])}; always naming "
-            f"the commonest class would be wrong {in_hundred(s['baseline_error'])}."
-        )
+    if s["error"] == 0.0:
+        ours = f"On {s['rows']:,} new examples the model was never wrong."
+    else:
+        ours = f"On a new example the model is wrong about {in_hundred(s['error'])}."
     return (
-        f"On a new example the model is off by about {number(s['rmse'])}; always naming the mean "
-        f"would be off by {number(s['baseline_rmse'])}."
+        f"{ours} Always predicting the most common class would be wrong "
+        f"{in_hundred(s['baseline_error'])}."
     )
 
 
-def _score_figures(a: Json) -> list[Figure]:
-    rate = is_classes(a)
-    names = {
-        error_key(a): (
-            "share of wrong answers" if rate else "root mean square error",
-            ".1%" if rate else ",.3~g",
-        ),
-        "log_loss": ("log loss", ",.3~g"),
-    }
-    return [_score_figure(a, key, title, form) for key, (title, form) in names.items()]
-
-
-def _rows_of(a: Json, key: str) -> list[Json]:
-    found = []
-    for name, scores in (("leave-one-out", a["left_out"]), ("held-out rows", a["held_out"])):
-        if scores:
-            value, reach = scores[key], 1.96 * (scores[f"{key}_se"] or 0.0)
-            found.append(
-                {
-                    "name": name,
-                    "value": value,
-                    "low": value - reach,
-                    "high": value + reach,
-                    "ours": True,
-                }
-            )
-    base = best_scores(a)[f"baseline_{key}"]
-    return [*found, {"name": "no inputs", "value": base, "low": base, "high": base, "ours": False}]
-
-
-def _score_figure(a: Json, key: str, title: str, form: str) -> Figure:
-    rows = _rows_of(a, key)
-    text = (
-        f"{title.capitalize()}: "
-        + "; ".join(f"{r['name']} {number(r['value'])}" for r in rows)
-        + "."
-    )
+def _score_figure(a: Analysis, measure: Measure) -> Figure:
+    title, base = measure.title, a.best_scores[f"baseline_{measure.score}"]
+    rows = [
+        {"name": name, "ours": True, **interval(scores, measure.score)}
+        for name, scores in a.scored.items()
+    ]
+    rows.append({"name": _BASELINE, "ours": False, "value": base, "low": base, "high": base})
+    values = "; ".join(f"{r['name']} {number(r['value'])}" for r in rows)
+    text = f"{title.capitalize()}: {values}."
     return Figure(
-        f"score-{key}",
-        charts.scores(rows, title, form, text),
-        f"{title.capitalize()}, smaller is better, with 95 % intervals.",
+        f"score-{measure.score}",
+        charts.scores(rows, title, measure.format, text),
+        f"{title.capitalize()} (smaller is better), with 95 % intervals.",
         text,
     )
 
 
-def _score_table(a: Json) -> Table:
-    keys = ["error", "log_loss", "brier"] if is_classes(a) else ["rmse", "mae", "r2", "log_loss"]
-    names = {
-        "error": "wrong answers",
-        "log_loss": "log loss",
-        "brier": "Brier score",
-        "rmse": "root mean square error",
-        "mae": "mean absolute error",
-        "r2": "R²",
-    }
-    rows = []
-    for name, scores in (("leave-one-out", a["left_out"]), ("held-out rows", a["held_out"])):
-        if scores:
-            cells = [Cell(plus_minus(scores[k], scores.get(f"{k}_se")), scores[k]) for k in keys]
-            rows.append([Cell(name, name), Cell(f"{scores['rows']:,}", scores["rows"]), *cells])
-    base = best_scores(a)
-    missing = Cell("no inputs", "no inputs")
-    rows.append(
+def _score_table(a: Analysis) -> HtmlTable:
+    keys = [key for key in _COLUMNS if key in a.left_out]
+    rows = [
         [
-            missing,
-            Cell(f"{base['rows']:,}", base["rows"]),
-            *(cell(base.get(f"baseline_{k}")) for k in keys),
+            word_cell(name),
+            Cell(f"{scores['rows']:,}", scores["rows"]),
+            *(Cell(plus_minus(scores[k], scores.get(f"{k}_se")), scores[k]) for k in keys),
         ]
-    )
-    return Table(
-        "scores", "Scores with standard errors", ["", "rows", *(names[k] for k in keys)], rows
-    )
+        for name, scores in a.scored.items()
+    ]
+    base = a.best_scores
+    baseline = [cell(base.get(f"baseline_{k}")) for k in keys]
+    rows.append([word_cell(_BASELINE), Cell(f"{base['rows']:,}", base["rows"]), *baseline])
+    head = ["", "rows", *(_COLUMNS[k] for k in keys)]
+    return HtmlTable("scores", "Scores with standard errors", head, rows)
 
 
-def _class_blocks(a: Json) -> list[Any]:
-    ranked = sorted(
-        a["calibration"],
-        key=lambda entry: -sum(line["count"] for line in entry["bins"] if line["observed"] > 0),
-    )
-    shown = ranked[:_MOST_PICTURES] if len(ranked) > _MOST_PICTURES else a["calibration"]
-    inside = [_agrees(line) for entry in a["calibration"] for line in entry["bins"]]
+def _class_blocks(a: Analysis) -> list[Any]:
+    entries, inside = a.calibration, agreeing(a)
+    if len(entries) > _MOST_PICTURES:
+        entries = sorted(entries, key=_seen, reverse=True)[:_MOST_PICTURES]
     blocks: list[Any] = [
         Note(
-            f"Can the probabilities be trusted? Stated and seen agree, within the 95 % interval, "
-            f"in {sum(inside)} of {len(inside)} groups of rows."
+            f"Can the probabilities be trusted? In {inside[0]} of {inside[1]} groups of rows the "
+            "predicted probability lies in the 95 % interval of the observed share."
         ),
-        Figures([_calibration_figure(a, k, entry) for k, entry in enumerate(shown)]),
+        Figures([_calibration_figure(k, entry) for k, entry in enumerate(entries)]),
     ]
-    if len(shown) < len(ranked):
-        blocks.append(
-            Note(f"Of {len(ranked)} classes the commonest {len(shown)} are drawn.", quiet=True)
-        )
-    return [*blocks, _confusion(a)]
+    if len(entries) < len(a.calibration):
+        few = f"Only the {len(entries)} most common of {len(a.calibration)} classes are shown."
+        blocks.append(Note(few, quiet=True))
+    caption = "True class (rows) and predicted class (columns), leave-one-out"
+    return [*blocks, Counts("confusion", caption, a.data.classes, a.confusion or [])]
 
 
-def _agrees(line: Json) -> bool:
-    return bool(line["observed_low"] <= line["predicted"] <= line["observed_high"])
+def _seen(entry: Record) -> int:
+    """Return the number of rows in groups in which the class occurs."""
+    return sum(line["count"] for line in entry["bins"] if line["observed"] > 0)
 
 
-def _calibration_figure(a: Json, k: int, entry: Json) -> Figure:
-    name = entry["class"]
+def _calibration_figure(k: int, entry: Record) -> Figure:
+    name, bins = entry["class"], entry["bins"]
     text = f"Calibration of {name}: " + "; ".join(
-        f"stated {percent(b['predicted'])}, seen {percent(b['observed'])} "
+        f"predicted {percent(b['predicted'])}, observed {percent(b['observed'])} "
         f"of {count(b['count'], 'row')}"
-        for b in entry["bins"]
+        for b in bins
     )
     return Figure(
         f"calibration-{k}",
-        charts.agreement(
-            entry["bins"], f"stated probability of {name}", f"how often it was {name}", text
-        ),
-        f"Stated probability of {name} against how often it was so, leave-one-out. "
-        "On the dashed line the two agree.",
+        charts.agreement(bins, f"predicted probability of {name}", f"share of {name}", text),
+        f"Predicted probability of {name} and its share among the rows, leave-one-out. On the "
+        "dashed line the two are equal.",
         text,
     )
 
 
-def _confusion(a: Json) -> Counts:
-    return Counts(
-        "confusion",
-        "True class (rows) and predicted class (columns), leave-one-out",
-        a["data"]["classes"],
-        a["confusion"],
-    )
-
-
-def _quantity_blocks(a: Json) -> list[Any]:
-    bins = a["calibration"][0]["bins"]
-    nine = bins[-1]
+def _quantity_blocks(a: Analysis) -> list[Any]:
+    bins = a.calibration[0]["bins"]
     text = "Coverage: " + "; ".join(
-        f"{percent(b['predicted'])} intervals hold {percent(b['observed'])} of rows" for b in bins
+        f"{percent(b['predicted'])} intervals contain {percent(b['observed'])} of the rows"
+        for b in bins
     )
     coverage = Figure(
         "coverage",
-        charts.agreement(bins, "stated coverage of the interval", "share of rows inside", text),
-        "Stated coverage of central intervals against the share of rows inside, leave-one-out.",
+        charts.agreement(bins, "nominal coverage of the interval", "share of rows inside", text),
+        "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
         text,
     )
-    rows = points(a)
-    said = Note(
-        f"Can the intervals be trusted? {percent(nine['observed'])} of rows lie in their "
-        f"{percent(nine['predicted'])} intervals."
+    trusted = Note(
+        f"Can the intervals be trusted? {percent(bins[-1]['observed'])} of the rows lie in their "
+        f"{percent(bins[-1]['predicted'])} intervals."
     )
+    rows = records(a.points)
     drawn = rows[:: max(1, -(-len(rows) // _MOST_POINTS))]
     drawn = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in drawn]
-    return [Figures([_scatter(a, drawn), _residuals(drawn)]), said, Figures([coverage])]
+    return [Figures([_scatter(a, drawn), _residuals(drawn)]), trusted, Figures([coverage])]
 
 
-def _scatter(a: Json, rows: list[Json]) -> Figure:
-    r2 = number(a["left_out"]["r2"], 2)
-    text = (
-        f"{a['data']['target']} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}."
-    )
+def _scatter(a: Analysis, rows: list[Record]) -> Figure:
+    target = a.data.target
+    r2 = number(a.left_out["r2"], 2)
+    text = f"{target} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}."
     return Figure(
         "scatter",
-        charts.predicted_and_seen(rows, a["data"]["target"], text),
-        "Each row against what the other rows predict for it.",
+        charts.predicted_and_seen(rows, target, text),
+        f"{target} in each row and its prediction from the other rows.",
         text,
     )
 
 
-def _residuals(rows: list[Json]) -> Figure:
+def _residuals(rows: list[Record]) -> Figure:
     inside = sum(abs(row["z"]) <= 1.96 for row in rows)
     text = (
         "Errors in units of their predicted standard deviation; "
@@ -208,7 +164,7 @@ def _residuals(rows: list[Json]) -> Figure:
     return Figure(
         "residuals",
         charts.residuals(rows, text),
-        "By how many of its own standard deviations each row is off. The band should hold 95 %; "
-        f"it holds {percent(inside / len(rows))}.",
+        "The error of each prediction in units of its standard deviation. The band should contain "
+        f"95 % of the rows; it contains {percent(inside / len(rows))}.",
         text,
     )
