@@ -235,10 +235,11 @@ def _first_means(
     """Return α to begin with, from a fit nearby or a low-rank pre-solve, and how to go on."""
     method = equations.method
     steps = Steps(problem.prior, may_factor=method.may_factor)
+    coupling = low_rank(problem.prior, rough=False) if method.volume else None
     if start is not None:
+        steps.preconditioner = None if coupling is None else coupling.condition(start.sites)
         return steps.begin(start.sites), steps
     alpha = 0.0 * problem.prior.diag
-    coupling = low_rank(problem.prior, rough=False) if method.volume else None
     if coupling is None:
         return alpha, steps
     rough, easy = equations._replace(coupling=coupling), Steps(coupling)
