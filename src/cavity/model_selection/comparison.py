@@ -14,6 +14,7 @@ from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.columns import columns
+from cavity.resampling.scores import class_scores
 
 __all__ = ["Comparison", "ComparisonRow", "compare_inference"]
 
@@ -119,14 +120,17 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(X, y)
     seconds = time.perf_counter() - begin
-    proba, code = classifier.loo_proba_, np.searchsorted(classifier.classes_, y)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(classifier.loo_proba_)
+    codes = np.searchsorted(classifier.classes_, y)
+    loo = class_scores(log_p, codes, np.full(len(codes), 1.0 / len(codes)))
     has_correction = hasattr(classifier, "evidence_correction_")
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,
         correction=classifier.evidence_correction_ if has_correction else float("nan"),
-        loo_log_loss=float(-np.mean(np.log(proba[np.arange(len(code)), code]))),
-        loo_error=float(np.mean(np.argmax(proba, axis=1) != code)),
+        loo_log_loss=float(loo.log_loss),
+        loo_error=float(loo.error),
         seconds=seconds,
         converged=classifier.converged_,
     )

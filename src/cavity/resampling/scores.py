@@ -25,12 +25,15 @@ from cavity.sites import Marginals
 
 __all__ = [
     "Expected",
+    "Losses",
     "Measured",
     "Scorer",
     "Target",
     "TwoClasses",
+    "class_scores",
     "field_grid",
     "log_odds_against",
+    "target_scores",
 ]
 
 _NODES = 40
@@ -38,6 +41,85 @@ _KNOTS = 65
 _SMALLEST = 1e-300
 # Wide enough for every digit, fine enough for a measure that jumps.
 _REACH, _SPACING = 8.0, 0.02
+
+
+class Losses(NamedTuple):
+    """What predictions are worth: numbers for each example, or their weighted averages.
+
+    Attributes
+    ----------
+    error : array
+        Whether the prediction is wrong, or its squared error.
+    log_loss : array
+        Negative log predictive probability (or density) of the label.
+    brier : array or None
+        Brier score of class probabilities.
+    """
+
+    error: Array
+    log_loss: Array
+    brier: Array | None = None
+
+    def averages(self, weight: Array) -> "Losses":
+        """Return the averages over examples with the given weights, which sum to one."""
+        return Losses(*(None if part is None else part @ weight for part in self))
+
+
+def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Losses:
+    """Return error, log loss and Brier score of predicted class probabilities.
+
+    A label that shares the largest probability with another class counts as half an error. The
+    Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes.
+
+    Parameters
+    ----------
+    log_p : array of shape (..., n, n_classes)
+        Log probabilities.
+    codes : array of int of shape (n,)
+        Each example's class: 0, 1, ...
+    weight : array of shape (n,), optional
+        Each example's share of the averages to return; without it every example is by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.resampling.scores import class_scores
+    >>> log_p = np.log([[0.9, 0.1], [0.5, 0.5], [0.6, 0.4]])
+    >>> class_scores(log_p, np.array([0, 1, 1])).error.tolist()
+    [0.0, 0.5, 1.0]
+    """
+    n_classes = log_p.shape[-1]
+    truth = np.eye(n_classes, dtype=bool)[codes]
+    own = np.max(np.where(truth, log_p, -np.inf), axis=-1)
+    best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
+    error = (own < best_other) + 0.5 * (own == best_other)
+    brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
+    found = Losses(error, -own, brier)
+    return found if weight is None else found.averages(weight)
+
+
+def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None = None) -> Losses:
+    """Return squared error and negative log density of normal predictions of a real target.
+
+    Parameters
+    ----------
+    mean, variance : arrays of shape (..., n)
+        Of the predictive distribution, noise included.
+    y : array of shape (n,)
+    weight : array of shape (n,), optional
+        Each example's share of the averages to return; without it every example is by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.resampling.scores import target_scores
+    >>> found = target_scores(np.zeros(2), np.ones(2), np.array([0.0, 2.0]), np.full(2, 0.5))
+    >>> float(found.error), round(float(found.log_loss), 4)
+    (2.0, 1.9189)
+    """
+    square = (y - mean) ** 2
+    found = Losses(square, 0.5 * (np.log(2.0 * np.pi * variance) + square / variance))
+    return found if weight is None else found.averages(weight)
 
 
 @dataclass(frozen=True)
