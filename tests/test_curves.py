@@ -15,11 +15,10 @@ from cavity.arrays.special import ndtr
 from cavity.datasets import load_boston, load_pima
 from cavity.likelihoods import REGISTRY, Gaussian, Probit
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, Order, Pool, Target, TwoClasses
-from cavity.resampling.averages import prior_cavities, solve_averages
-from cavity.resampling.eigen import eigenvalue_start
+from cavity.resampling import LAWS, Averages, BinaryScores, Pool, RegressionScores
+from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.scores import field_grid
-from cavity.resampling.theories import cavity_theory, variational_theory
+from cavity.resampling.theories import cavity_theory, eigenvalue_start, variational_theory
 from cavity.testing import check_curve
 
 
@@ -86,11 +85,11 @@ def test_boston_table(boston, theory):
             else cavity_theory(boston, LAWS["bootstrap"](draws))
         )
         found = solve_averages(boston, equations, cavities, tol=1e-6, max_iter=100)
-        cavities, scorer = found.held_out, Target([boston])
+        cavities, scores = found.held_out, RegressionScores([boston])
         ours = (
             found.pool.G.mean(),
-            scorer.pool_error([found.pool]).mean(),
-            scorer.held_out([found.held_out]).error.mean(),
+            scores.pool_error([found.pool]).mean(),
+            scores.held_out([found.held_out]).error.mean(),
         )
         for got, want in zip(ours, published, strict=True):
             assert want is None or got == pytest.approx(want, rel=0.02)
@@ -110,7 +109,7 @@ def test_variational_out_of_bag_form(boston):
         max_iter=500,
     )
     u = m / n / (0.01 + found.pool.G)
-    assert_allclose(found.sources.u, u, rtol=1e-8)
+    assert_allclose(found.sites.u, u, rtol=1e-8)
     G = np.linalg.inv(np.linalg.inv(small.prior.K + 1e-10 * np.eye(n)) + np.diag(u))
     R = G @ (u * small.y)
     A = G**2 * (n * u**2 / m)
@@ -155,14 +154,14 @@ def test_nothing_learned_is_the_prior():
     pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(40, 1 / 40))
     theory = cavity_theory(pool, LAWS["subsample"](1e-9 * pool.share))
     found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-12, max_iter=50)
-    measured = TwoClasses([pool]).held_out([found.held_out])
+    measured = BinaryScores([pool]).held_out([found.held_out])
     assert_allclose(measured.error.mean(), 0.5, atol=1e-3)
     assert_allclose(measured.log_loss, np.log(2.0), atol=1e-4)
     assert_allclose(measured.brier, 0.25, atol=1e-4)
     pool = pool._replace(likelihood=Gaussian(0.1))
     theory = cavity_theory(pool, LAWS["bootstrap"](1e-9 * pool.share))
     found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-12, max_iter=50)
-    assert_allclose(Target([pool]).held_out([found.held_out]).error, 1.0, atol=1e-4)
+    assert_allclose(RegressionScores([pool]).held_out([found.held_out]).error, 1.0, atol=1e-4)
 
 
 @pytest.mark.parametrize("resampling", LAWS)
@@ -434,11 +433,11 @@ def test_bad_estimators_and_labels(pima):
             call()
 
 
-def test_sources_do_not_cancel():
+def test_effective_sites_do_not_cancel():
     """Without fluctuations or examples, the variance of a source is zero, never less."""
     X, y = points(10)
     pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(10, 0.1))
-    c = Order(np.full(10, 1.0), np.zeros(10), np.zeros(10))
+    c = Averages(np.full(10, 1.0), np.zeros(10), np.zeros(10))
     certain = cavity_theory(pool, LAWS["subsample"](np.ones(10)))(c)
     assert_allclose(certain.w, 0.0, atol=1e-15)
     never = cavity_theory(pool, LAWS["bootstrap"](np.full(10, 1e-12)))(c)

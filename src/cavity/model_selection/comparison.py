@@ -21,7 +21,7 @@ __all__ = ["Comparison", "ComparisonRow", "compare_inference"]
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """What one inference method made of the data.
+    """The results of one inference method.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         names = [field.name for field in fields(ComparisonRow)]
-        cells = [[_cell(getattr(row, name)) for name in names] for row in self.rows]
-        return "\n".join(columns(names, cells))
+        lines = [[_shown(getattr(row, name)) for name in names] for row in self.rows]
+        return "\n".join(columns(names, lines, ".4f"))
 
 
 def compare_inference(
@@ -80,7 +80,7 @@ def compare_inference(
     optimizer: Any = "fmin_l_bfgs_b",
     random_state: Any = None,
 ) -> Comparison:
-    """Fit a classifier by several inference methods and put their answers side by side.
+    """Return the results of several inference methods, fitted to the same data, as one table.
 
     Parameters
     ----------
@@ -136,9 +136,5 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
     )
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.4f}"
-    return str(value)
+def _shown(value: Any) -> Any:
+    return "" if isinstance(value, float) and np.isnan(value) else value

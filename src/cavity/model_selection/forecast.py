@@ -21,7 +21,7 @@ from scipy.stats import norm
 
 from cavity.arrays import Array
 
-__all__ = ["Forecast", "Trend", "calibrated", "forecast_sizes", "reconcile", "sampling_error"]
+__all__ = ["ErrorTrend", "Forecast", "calibrated", "forecast_sizes", "reconcile", "sampling_error"]
 
 _POWERS = np.geomspace(0.1, 3.0, 40)
 # A fit is nearly as good as the best one if it misses by twice as much, or by this share.
@@ -143,7 +143,7 @@ def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
     return expected + weight * (judged - expected)
 
 
-class _Fit(NamedTuple):
+class PowerLaw(NamedTuple):
     """a + b x^−c, and by how much it misses."""
 
     a: float
@@ -156,7 +156,7 @@ class _Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trend:
+class ErrorTrend:
     """A learning curve up to nearly the size of its pool, and where it leads.
 
     Parameters
@@ -175,7 +175,7 @@ class Trend:
     --------
     >>> import numpy as np
     >>> sizes = np.array([20.0, 40.0, 80.0])
-    >>> trend = Trend(sizes, 0.1 + 2.0 / sizes, sampling=0.01)
+    >>> trend = ErrorTrend(sizes, 0.1 + 2.0 / sizes, sampling=0.01)
     >>> bool(abs(trend(400).value - 0.105) < 0.001)
     True
     """
@@ -217,7 +217,7 @@ class Trend:
             low, high = (low, middle) if self(middle).value <= target else (middle, high)
         return low if self(low).value <= target else high
 
-    def _through(self, fit: _Fit, n: Array) -> Array:
+    def _through(self, fit: PowerLaw, n: Array) -> Array:
         """Return the curve itself up to its end, and the fit beyond, joined without a jump."""
         x = np.maximum(n / self.last, 1.0)
         beyond = fit(x) + (self.values[-1] - fit(np.ones(()))) * x**-_FADING
@@ -232,7 +232,7 @@ class Trend:
         return PchipInterpolator(np.log(self.sizes), self.values)(log_n)
 
     @cached_property
-    def _plausible(self) -> list[_Fit]:
+    def _plausible(self) -> list[PowerLaw]:
         """The fits that are nearly as good as the best, and the best one first."""
         grid = [self._fit(c) for c in _POWERS]
         fits = sorted([*grid, self._refined(grid)], key=lambda fit: fit.misfit)
@@ -240,7 +240,7 @@ class Trend:
         enough = max(_AS_GOOD * fits[0].misfit, negligible)
         return [fit for fit in fits if fit.misfit <= enough or fit is fits[0]]
 
-    def _refined(self, grid: list[_Fit]) -> _Fit:
+    def _refined(self, grid: list[PowerLaw]) -> PowerLaw:
         """Return the best fit between the neighbours of the best on the grid."""
         best = int(np.argmin([fit.misfit for fit in grid]))
         ends = grid[max(best - 1, 0)].c, grid[min(best + 1, len(grid) - 1)].c
@@ -249,7 +249,7 @@ class Trend:
         )
         return self._fit(float(found.x))
 
-    def _fit(self, c: float) -> _Fit:
+    def _fit(self, c: float) -> PowerLaw:
         """Least squares for floor and amplitude, neither of them negative."""
         x = self.sizes / self.last
         # The floor of a measure that has none is free: far below all values.
@@ -257,4 +257,4 @@ class Trend:
         basis = np.stack([np.ones_like(x), x**-c], axis=1)
         # The end of the curve matters most for what comes after it.
         (a, b), misfit = nnls(basis * x[:, None], (self.values - lift) * x)
-        return _Fit(float(a + lift), float(b), float(c), float(misfit / np.sqrt(np.sum(x**2))))
+        return PowerLaw(float(a + lift), float(b), float(c), float(misfit / np.sqrt(np.sum(x**2))))
