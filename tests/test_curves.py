@@ -15,7 +15,7 @@ from cavity.arrays.special import ndtr
 from cavity.datasets import load_boston, load_pima
 from cavity.likelihoods import REGISTRY, Gaussian, Probit
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, Averages, BinaryScores, Pool, RegressionScores
+from cavity.resampling import LAWS, Averages, BinaryScores, Pool, RegressionScores, solve_sizes
 from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.scores import field_grid
 from cavity.resampling.theories import cavity_theory, eigenvalue_start, variational_theory
@@ -137,6 +137,46 @@ def test_eigenvalue_start_is_close(boston):
         for name, c in begin.items()
     }
     assert steps["eigen"] < steps["prior"]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_sizes_are_solved_as_one_by_one(law):
+    """Starting from other sizes changes the way to a size's averages, not the averages."""
+    X, y = points(25)
+    pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(25, 1 / 25))
+    sizes = np.array([5.0, 20.0, 10.0])
+    together = solve_sizes(pool, sizes, law, "cavity", tol=1e-10, max_iter=500)
+    for size, found in zip(sizes, together, strict=True):
+        theory = cavity_theory(pool, LAWS[law](size * pool.share), 1e-11)
+        alone = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-10, max_iter=500)
+        assert found.converged
+        for part, other in zip(found.held_out[:3], alone.held_out[:3], strict=True):
+            # Each has a residual of up to 1e-10.
+            assert_allclose(part, other, rtol=1e-8, atol=1e-9)
+
+
+def test_pairs_only_where_the_likelihood_is_gaussian(boston):
+    """`theory="pairs"` adds to the variance in regression, and nothing in classification."""
+    small = boston._replace(
+        prior=DensePrior(boston.prior.K[:60, :60]), y=boston.y[:60], share=np.full(60, 1 / 60)
+    )
+    for pool, more in ((small, True), (small._replace(likelihood=Probit(), y=np.ones(60)), False)):
+        cavity, pairs = (
+            solve_sizes(pool, np.array([20.0]), "subsample", theory, tol=1e-8, max_iter=200)[0]
+            for theory in ("cavity", "pairs")
+        )
+        assert np.all(pairs.pool.G > cavity.pool.G) == more
+        assert np.array_equal(pairs.pool.G, cavity.pool.G) != more
+
+
+def test_former_names_still_answer():
+    """`cavity.curves` points to where its contents have gone."""
+    import cavity.curves
+
+    with pytest.warns(DeprecationWarning, match=r"Order is now cavity.resampling.Averages"):
+        assert cavity.curves.Order is Averages
+    with pytest.raises(AttributeError, match="nothing"):
+        cavity.curves.nothing  # noqa: B018
 
 
 def test_whole_pool_is_leave_one_out(pima):
