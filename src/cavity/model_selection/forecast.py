@@ -1,13 +1,13 @@
-"""Beyond the data at hand: how a learning curve goes on.
+"""How a learning curve goes on beyond the data at hand.
 
 Learning curves of Gaussian processes fall as powers of the number of examples towards a floor.
-The last part of a curve is fitted by e(m) = a + b m^−c, its upper end counting most, and continued
-by the power c that fits best; other powers that fit nearly as well say how far the continuation
-can be trusted. The kernel is taken to stay as it is, and new examples to be like the old ones.
+A curve is fitted by e(m) = a + b m^−c, its upper end counting most, and continued by the power c
+that fits best; other powers that fit nearly as well give the width of the interval. The kernel is
+taken to stay as it is, and new examples to be like the old ones.
 
-Where the curve stands is the larger doubt: a hundred labels judge an error rate to a few per cent.
-A second judge needs no labels, the error that the model expects of itself. A weighted mean of the
-two is continued; with many labels, or against clear ones, it is what the labels say.
+The level of the curve is less certain than its shape: a hundred labels give an error rate to a few
+per cent. The error that the model expects of itself needs no labels. A weighted mean of the two is
+continued; with many labels, or where the two clearly differ, the labels decide.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ _FARTHEST = 1000.0
 # As many successes and failures are added to a rate before its standard error is taken (Agresti
 # and Coull): no error among a hundred examples does not make the error rate zero.
 _ADDED = 2.0
-# The examples that judge also train: by Nadeau and Bengio's correction of ten-fold
+# The examples are used for training and for testing: by Nadeau and Bengio's correction of ten-fold
 # cross-validation this doubles the variance of the average.
-_TWO_ROLES = 2.0
+_SHARED_EXAMPLES = 2.0
 # How far the error that a model expects of itself may be off: a share of it. Tuned models were
 # off by less on most halves of the data sets that this was tried on.
 _SELF_DOUBT = 0.4
@@ -81,17 +81,18 @@ def sampling_error(points: Array, share: Array, *, rate: bool) -> float:
     """
     mean, effective = float(points @ share), 1.0 / float(np.sum(share**2))
     if not rate:
-        return float(np.sqrt(_TWO_ROLES * (points - mean) ** 2 @ share / effective))
+        return float(np.sqrt(_SHARED_EXAMPLES * (points - mean) ** 2 @ share / effective))
     effective += 2.0 * _ADDED
     mean += (_ADDED - 2.0 * _ADDED * mean) / effective
-    return float(np.sqrt(_TWO_ROLES * mean * (1.0 - mean) / effective))
+    return float(np.sqrt(_SHARED_EXAMPLES * mean * (1.0 - mean) / effective))
 
 
 def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Array:
-    """Correct a classifier's expected error rate for how sure of itself it should be.
+    """Return a classifier's expected error rate, corrected for over- or underconfidence.
 
-    A timid model expects more errors than it makes, and a larger log loss than it has; a bold one
-    expects too little of both. The log loss needs fewer labels than the error rate to tell.
+    An underconfident model expects more errors than it makes and a larger log loss than it has, an
+    overconfident one too little of both. Fewer labels are needed to measure this by the log loss
+    than by the error rate.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Ar
 
 
 def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
-    """Weigh a curve that labels judge against what the model expects of itself.
+    """Return the weighted mean of a curve by the labels and what the model expects of itself.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
     -------
     array of shape (k,)
         Expected + w (judged − expected), the weight w from the variances of the two at the end.
-        Where they differ by more than these allow, the expectation is what is wrong.
+        Where they differ by more than these allow, the expectation is taken to be wrong.
 
     Examples
     --------
@@ -138,13 +139,13 @@ def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
     """
     difference = float(judged[-1] - expected[-1])
     doubt = max((_SELF_DOUBT * float(expected[-1])) ** 2, difference**2 - sampling**2)
-    # Two perfect judges leave nothing to weigh.
+    # Both variances may be zero.
     weight = doubt / max(doubt + sampling**2, _SMALLEST)
     return expected + weight * (judged - expected)
 
 
 class PowerLaw(NamedTuple):
-    """a + b x^−c, and by how much it misses."""
+    """A fit a + b x^−c, and by how much it misses."""
 
     a: float
     b: float
@@ -157,7 +158,7 @@ class PowerLaw(NamedTuple):
 
 @dataclass(frozen=True)
 class ErrorTrend:
-    """A learning curve up to nearly the size of its pool, and where it leads.
+    """A learning curve up to nearly the size of its pool, and its continuation.
 
     Parameters
     ----------
@@ -201,10 +202,7 @@ class ErrorTrend:
         return Forecast(n, value, np.maximum(low, 0.0) if self.positive else low, high)
 
     def size_for(self, target: float) -> int | None:
-        """Return the smallest size whose forecast is at most the target, if there is one.
-
-        Sizes below the curve's first are not looked at.
-        """
+        """Return the smallest size, from the curve's first on, whose forecast meets the target."""
         grid = np.unique(np.round(np.geomspace(self.sizes[0], _FARTHEST * self.last, 4000)))
         reached = np.flatnonzero(self(grid).value <= target)
         if not len(reached):

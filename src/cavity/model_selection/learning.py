@@ -84,7 +84,7 @@ def learning_curve(
         solve_sizes, sizes=sizes, law=resampling, theory=theory, tol=tol, max_iter=max_iter
     )
     with threads_for(len(inputs.share)):
-        solutions = list(map(solve, inputs.pools))
+        solutions = list(zip(*map(solve, inputs.pools), strict=True))
         source = TheorySource(inputs, inputs.scores, solutions, theory, tol, max_iter)
         curve = theory_curve(source, sizes, resampling)
     _warn_about(curve, tol)

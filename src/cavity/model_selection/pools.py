@@ -40,17 +40,10 @@ _BLOCK = 64
 
 
 class FittedParts(NamedTuple):
-    """What is read of a fitted estimator: here, and nowhere else.
+    """What learning curves read of a fitted estimator.
 
-    Attributes
-    ----------
-    processes : list of LatentProcess
-    coding : Split or None
-        How classes become binary problems; None for a real target.
-    likelihood : Likelihood
-        Of the pool's examples.
-    scale, origin : float
-        The target is origin + scale × the latent one.
+    ``coding`` turns classes into binary problems and is None for a real target, which is
+    origin + scale × the latent one.
     """
 
     processes: list[LatentProcess]
@@ -66,7 +59,7 @@ def is_fitted(model: Any) -> bool:
 
 
 def fitted(model: Any, n: int) -> FittedParts:
-    """Return the parts of a fitted estimator, for a pool of n examples."""
+    """Return the parts of a fitted estimator, for a pool of n examples: they are read only here."""
     if isinstance(model, GaussianProcessClassifier):
         return FittedParts(list(model._latents), model._split, likelihood(model.likelihood))
     noise = Gaussian(model._noise(n))
@@ -74,7 +67,7 @@ def fitted(model: Any, n: int) -> FittedParts:
 
 
 def pools_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> "PoolInputs":
-    """Return the table as the estimator sees it, or a copy fitted to the whole table."""
+    """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
     model, before = _take_apart(estimator)
     if not is_fitted(model):
         copy = clone(estimator)
@@ -173,7 +166,7 @@ def check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
 
 @dataclass(frozen=True)
 class PoolInputs:
-    """A table of examples as a fitted estimator sees it.
+    """A table of examples and the fitted estimator that predicts them.
 
     Parameters
     ----------
@@ -239,9 +232,10 @@ class PoolInputs:
 
     def _pool(self, process: LatentProcess, noise: float, y: Array) -> Pool:
         K = process.rule.matrix(self.X, self.X) if noise else process.rule.matrix(self.X)
-        own = self.parts.likelihood
-        seen = own.blurred(noise) if noise else own
-        return Pool(DensePrior(K), y, seen or own, self.share, self._loo(process, noise, y))
+        likelihood = self.parts.likelihood
+        if noise:
+            likelihood = likelihood.blurred(noise) or likelihood
+        return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y))
 
     def _loo(self, process: LatentProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if that was to the pool itself."""

@@ -13,7 +13,8 @@ from cavity.model_selection.curve import Measure
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
 from cavity.model_selection.pools import PoolInputs
 from cavity.model_selection.refits import Draws, Refit
-from cavity.resampling.scores import Losses, class_scores, log_odds_against, target_scores
+from cavity.resampling import Averages, Scores
+from cavity.resampling.scores import Losses, class_scores, target_scores
 from cavity.sites import Marginals
 
 __all__ = ["RefitSource"]
@@ -21,18 +22,10 @@ __all__ = ["RefitSource"]
 
 @dataclass(frozen=True)
 class RefitSource:
-    """What a simulated curve was made of.
-
-    Parameters
-    ----------
-    inputs : PoolInputs
-    law : Draws
-    sizes : array of shape (k,)
-    refits : sequence of sequences of Refit
-        For each size.
-    """
+    """What a simulated curve was made of; ``refits`` are those of each size."""
 
     inputs: PoolInputs
+    scores: Scores
     law: Draws
     sizes: Array
     refits: Sequence[Sequence[Refit]]
@@ -54,8 +47,7 @@ class RefitSource:
 
     def _measure(self, g: Measure, k: int) -> Array:
         p, share = self._prediction(k), self.law.share
-        truth = self.inputs.y if self.inputs.classes is None else self.inputs.codes.astype(float)
-        values = np.broadcast_to(g(p, np.broadcast_to(truth, p.shape)), p.shape)
+        values = np.broadcast_to(g(p, np.broadcast_to(self.scores.truth, p.shape)), p.shape)
         points = _by_example(values, self._absent(k))
         known = np.isfinite(points)
         # Examples that were never absent shall not change the average.
@@ -65,8 +57,7 @@ class RefitSource:
         """Return probabilities of the second class, or targets, from each training set."""
         if self.inputs.classes is not None:
             return np.exp(self.inputs.log_proba(self._latent(k)))[:, :, 1]
-        [q], parts = self._latent(k), self.inputs.parts
-        return q.mean * parts.scale + parts.origin
+        return self._latent(k)[0].mean * self.scores.scale + self.scores.origin
 
     def trend(self, measure: str) -> ErrorTrend:
         """Return the curve through the simulated sizes."""
@@ -109,7 +100,7 @@ class RefitSource:
         if inputs.classes is not None:
             return class_scores(inputs.log_proba(self._latent(k)), inputs.codes)
         [q], [pool] = self._latent(k), inputs.pools
-        variance = (q.variance + pool.likelihood.latent_noise) * inputs.parts.scale**2
+        variance = (q.variance + pool.likelihood.latent_noise) * self.scores.scale**2
         return target_scores(self._prediction(k), variance, inputs.y)
 
     @cached_property
@@ -129,7 +120,7 @@ class RefitSource:
         }
         G = np.mean([q.variance for q in self._latent(k)], axis=0)
         repeats["pool_error"] = losses.error @ share
-        repeats["posterior_variance"] = G @ share * self.inputs.parts.scale**2
+        repeats["posterior_variance"] = G @ share * self.scores.scale**2
         return {name: self._mean(k, values) for name, values in repeats.items()}
 
     def _mean(self, k: int, repeats: Array) -> tuple[float, float]:
@@ -148,25 +139,10 @@ class RefitSource:
         return np.stack([_by_example(values, self._absent(k)) for k, values in enumerate(parts)])
 
     @cached_property
-    def predictions(self) -> tuple[Array, Array]:
-        """Mean and variance of held-out predictions, as `LearningCurve.point_mean` has them."""
-        R, V, _ = (np.moveaxis(part, 1, 2) for part in self._averages)
-        if len(self.inputs.pools) == 1:
-            R, V = R[:, :, 0], V[:, :, 0]
-        parts = self.inputs.parts
-        return R * parts.scale + parts.origin, V * parts.scale**2
-
-    @cached_property
-    def _averages(self) -> tuple[Array, Array, Array]:
-        """Mean and variance of the held-out means, and mean of the variances; latent.
-
-        All of shape (sizes, latent functions, n).
-        """
-        found = [
-            [_averages(q, self._absent(k)) for q in self._latent(k)] for k in range(len(self.sizes))
-        ]
-        R, V, G = np.moveaxis(np.array(found), 2, 0)
-        return R, V, G
+    def averages(self) -> list[list[Averages]]:
+        """Held-out averages of every latent function, for each size."""
+        sizes = range(len(self.sizes))
+        return [[_averages(q, self._absent(k)) for q in self._latent(k)] for k in sizes]
 
     @cached_property
     def support(self) -> Array:
@@ -182,18 +158,15 @@ class RefitSource:
     @property
     def doubt(self) -> Array:
         """Doubt about each label."""
-        if self.inputs.classes is not None:
-            return log_odds_against(self.support)
-        R, V, G = (part[:, 0] for part in self._averages)
-        [pool] = self.inputs.pools
-        return np.abs(pool.y - R) / np.sqrt(np.asarray(pool.likelihood.latent_noise) + G + V)
+        each = zip(self.averages, self.support, strict=True)
+        return np.stack([self.scores.doubt(averages, support) for averages, support in each])
 
 
-def _averages(q: Marginals, absent: Array) -> tuple[Array, Array, Array]:
-    """Return mean and variance of the means, and the mean variance, where examples are absent."""
+def _averages(q: Marginals, absent: Array) -> Averages:
+    """Return averages over the training sets that each example is not in."""
     R, n = _by_example(q.mean, absent), np.maximum(absent.sum(axis=0), 1)
     V = _by_example((q.mean - R) ** 2, absent) * n / np.maximum(n - 1, 1)
-    return R, V, _by_example(q.variance, absent)
+    return Averages(_by_example(q.variance, absent), R, V)
 
 
 def _by_example(values: Array, absent: Array) -> Array:

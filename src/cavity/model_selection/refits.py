@@ -27,15 +27,7 @@ _BATCH = 10
 
 @dataclass(frozen=True)
 class Draws:
-    """How training sets are drawn.
-
-    Parameters
-    ----------
-    resampling : str
-    share : array of shape (n,)
-        Each example's share of the population.
-    seed : int
-    """
+    """How training sets are drawn; ``share`` is each example's share of the population."""
 
     resampling: str
     share: Array

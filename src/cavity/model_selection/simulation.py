@@ -81,13 +81,13 @@ def simulate_learning_curve(
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
     draws = [law.draw(int(size), int(n_repeats)) for size in sizes]
     refits = list(refit_all(Refitter.of(inputs), sizes, draws, n_jobs, verbose))
-    source = RefitSource(inputs, law, sizes, refits)
+    source = RefitSource(inputs, inputs.scores, law, sizes, refits)
     _warn_about(source)
     return _curve(source)
 
 
 def _curve(source: RefitSource) -> LearningCurve:
-    mean, variance = source.predictions
+    mean, variance = source.scores.predicted(source.averages)
     return LearningCurve(
         **source.inputs.about_curve(),
         **solved(source.reports),

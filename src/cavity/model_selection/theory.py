@@ -29,15 +29,7 @@ _BLOCK = 64
 class TheorySource:
     """What a curve by theory was made of.
 
-    Parameters
-    ----------
-    inputs : PoolInputs
-    scores : Scores
-    solutions : sequence of lists of SizeSolution
-        For each latent function, the averages at each size.
-    theory : str
-    tol, max_iter
-        Of the theory's equations.
+    ``solutions`` are, for each size, the averages of every latent function.
     """
 
     inputs: PoolInputs
@@ -49,28 +41,21 @@ class TheorySource:
 
     def held_out(self, k: int) -> list[Averages]:
         """Return the held-out averages of all latent functions at one size."""
-        return [along[k].held_out for along in self.solutions]
+        return [solution.held_out for solution in self.solutions[k]]
 
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
-        each = zip(self.inputs.pools, self.solutions, self.inputs.covariances(X), strict=True)
-        averages = [
-            [solution.at(pool.prior, *covariances) for solution in along]
-            for pool, along, covariances in each
-        ]
-        return self.in_units(averages)
+        places = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
 
-    def in_units(self, averages: Sequence[Sequence[Averages]]) -> tuple[Array, Array]:
-        """Return predictions' means and variances of shape (sizes, n), or (sizes, n, classes)."""
-        mean = np.stack([[c.R for c in along] for along in averages], axis=2)
-        variance = np.stack([[c.V for c in along] for along in averages], axis=2)
-        if len(averages) == 1:
-            mean, variance = mean[:, :, 0], variance[:, :, 0]
-        return mean * self.scores.scale + self.scores.origin, variance * self.scores.scale**2
+        def at(solutions: Sequence[SizeSolution]) -> list[Averages]:
+            each = zip(solutions, places, strict=True)
+            return [solution.at(pool.prior, *given) for solution, (pool, given) in each]
+
+        return self.scores.predicted([at(of_size) for of_size in self.solutions])
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets, at each size and example."""
-        return np.stack([self._measure(g, k) for k in range(len(self.solutions[0]))])
+        return np.stack([self._measure(g, k) for k in range(len(self.solutions))])
 
     def _measure(self, g: Measure, k: int) -> Array:
         x, weight = field_grid()
@@ -125,25 +110,18 @@ class TheorySource:
 
 
 def theory_curve(source: TheorySource, sizes: Array, resampling: str) -> LearningCurve:
-    """Return the curve that a theory predicts.
-
-    Parameters
-    ----------
-    source : TheorySource
-    sizes : array of shape (k,)
-    resampling : str
-    """
+    """Return the curve that a theory predicts."""
     scores, share = source.scores, source.inputs.share
-    by_size = list(zip(*source.solutions, strict=True))
-    found = [scores.held_out(source.held_out(k)) for k in range(len(sizes))]
+    held_out = [source.held_out(k) for k in range(len(sizes))]
+    found = [scores.held_out(averages) for averages in held_out]
     error, log_loss, brier, support, doubt = (
         None if part[0] is None else np.stack(part) for part in zip(*found, strict=True)
     )
-    mean, variance = source.in_units([[s.held_out for s in along] for along in source.solutions])
-    G = np.array([np.mean([s.pool.G @ share for s in of_size]) for of_size in by_size])
+    mean, variance = scores.predicted(held_out)
+    G = np.array([np.mean([s.pool.G @ share for s in of_size]) for of_size in source.solutions])
     return LearningCurve(
         **source.inputs.about_curve(),
-        **solved(by_size),
+        **solved(source.solutions),
         resampling=resampling,
         theory=source.theory,
         train_sizes=sizes,
@@ -164,14 +142,9 @@ def theory_curve(source: TheorySource, sizes: Array, resampling: str) -> Learnin
 
 def _pool_errors(source: TheorySource, sizes: Array, resampling: str) -> Array:
     """Return each example's expected error, drawn or not, at each size."""
-    share, scores = source.inputs.share, source.scores
-    return np.stack(
-        [
-            scores.pool_error(
-                [along[k].pool for along in source.solutions],
-                source.held_out(k),
-                LAWS[resampling](size * share),
-            )
-            for k, size in enumerate(sizes)
-        ]
-    )
+    found = []
+    for k, size in enumerate(sizes):
+        pool = [solution.pool for solution in source.solutions[k]]
+        occupancy = LAWS[resampling](size * source.inputs.share)
+        found.append(source.scores.pool_error(pool, source.held_out(k), occupancy))
+    return np.stack(found)

@@ -107,16 +107,7 @@ class SizeSolution(NamedTuple):
     residual: float
 
     def at(self, prior: DensePrior, K_star: Array, prior_variance: Array) -> Averages:
-        """Return the averages at new inputs.
-
-        Parameters
-        ----------
-        prior : DensePrior
-            The pool's.
-        K_star : array of shape (m, n)
-            Prior covariances of the new latent values with the pool's.
-        prior_variance : array of shape (m,)
-        """
+        """Return the averages at m new inputs, from their (m, n) covariances with the pool's."""
         u, gamma, w, u_chi = self.sites
         posterior = prior.condition(Sites(self.sites.response, gamma))
         q = posterior.predict(K_star, prior_variance)
@@ -165,16 +156,7 @@ class AveragesPoint:
     """Cavities, and the averages under the effective sites that they lead to.
 
     The cavities that the sites give back are closer to the solution, by the factor at which the
-    iteration contracts; the residual is theirs.
-
-    Parameters
-    ----------
-    theory : Theory
-    cavities : Averages
-    posterior : AveragedPosterior
-        Under the sites that the theory makes of the cavities.
-    last : AveragesPoint or None
-        The point before.
+    iteration contracts; the residual is theirs. ``last`` is the point before.
     """
 
     def __init__(

@@ -53,10 +53,6 @@ class Losses(NamedTuple):
     log_loss: Array
     brier: Array | None = None
 
-    def averages(self, weight: Array) -> "Losses":
-        """Return the averages over examples with the given weights, which sum to one."""
-        return Losses(*(None if part is None else part @ weight for part in self))
-
 
 def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Losses:
     """Return error, log loss and Brier score of predicted class probabilities.
@@ -87,8 +83,9 @@ def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Los
     best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
     error = (own < best_other) + 0.5 * (own == best_other)
     brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
-    found = Losses(error, -own, brier)
-    return found if weight is None else found.averages(weight)
+    if weight is not None:
+        error, own, brier = error @ weight, own @ weight, brier @ weight
+    return Losses(error, -own, brier)
 
 
 def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None = None) -> Losses:
@@ -111,8 +108,10 @@ def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None =
     (2.0, 1.9189)
     """
     square = (y - mean) ** 2
-    found = Losses(square, 0.5 * (np.log(2.0 * np.pi * variance) + square / variance))
-    return found if weight is None else found.averages(weight)
+    log_loss = 0.5 * (np.log(2.0 * np.pi * variance) + square / variance)
+    if weight is not None:
+        square, log_loss = square @ weight, log_loss @ weight
+    return Losses(square, log_loss)
 
 
 class PointScores(NamedTuple):
@@ -208,6 +207,18 @@ class Scores(ABC):
         """What the predictions are compared with: 0 or 1, or the target."""
         return (self.pools[0].y > 0.0).astype(float)
 
+    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+        """Return the doubt about each label, given its held-out averages and its support."""
+        return log_odds_against(support)
+
+    def predicted(self, by_size: Sequence[Sequence[Averages]]) -> tuple[Array, Array]:
+        """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes)."""
+        mean = np.stack([np.stack([c.R for c in averages], axis=1) for averages in by_size])
+        variance = np.stack([np.stack([c.V for c in averages], axis=1) for averages in by_size])
+        if len(self.pools) == 1:
+            mean, variance = mean[:, :, 0], variance[:, :, 0]
+        return mean * self.scale + self.origin, variance * self.scale**2
+
 
 class RegressionScores(Scores):
     """Scores of a real target, in its units.
@@ -228,10 +239,21 @@ class RegressionScores(Scores):
     def held_out(self, averages: Sequence[Averages]) -> PointScores:
         """Return squared errors and negative log predictive densities."""
         [c], [pool] = averages, self.pools
-        support, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
-        deviation, unit = np.abs(d1) / np.sqrt(-d2), np.log(self.scale)
-        error, log_loss = self.pool_error(averages), _log_loss(pool, c) + unit
-        return PointScores(error, log_loss, None, support - unit, deviation)
+        density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
+        support = density - np.log(self.scale)
+
+        def loss(h: Array) -> tuple[Array]:
+            return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
+
+        log_loss = average_over_fields(loss, c.R, c.V, NODES)[0] + np.log(self.scale)
+        doubt = self.doubt(averages, support)
+        return PointScores(self.pool_error(averages), log_loss, None, support, doubt)
+
+    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+        """Return by how many standard deviations each target is off."""
+        [c], [pool] = averages, self.pools
+        _, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
+        return np.abs(d1) / np.sqrt(-d2)
 
     def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
         """Return predictive variances and the entropies of normal densities."""
@@ -255,10 +277,3 @@ class RegressionScores(Scores):
     def truth(self) -> Array:
         """The targets."""
         return self.origin + self.scale * self.pools[0].y
-
-
-def _log_loss(pool: Pool, c: Averages) -> Array:
-    def loss(h: Array) -> tuple[Array]:
-        return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
-
-    return average_over_fields(loss, c.R, c.V, NODES)[0]

@@ -38,14 +38,9 @@ _CLOSE = 1e-4
 def average_over_fields(
     f: Callable[[Array], tuple[Array, ...]], mean: Array, variance: Array, nodes: int = _NODES
 ) -> list[Array]:
-    """Average functions of a Gaussian field, elementwise.
+    """Return averages of functions of n Gaussian fields.
 
-    Parameters
-    ----------
-    f : callable
-        From fields of shape (nodes, n) to several arrays of that shape.
-    mean, variance : arrays of shape (n,)
-    nodes : int
+    From fields of shape (nodes, n) ``f`` gives several arrays of that shape.
     """
     x, weight = _gauss(nodes)
     h = mean + np.sqrt(variance) * x[:, None]
