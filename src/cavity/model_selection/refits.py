@@ -87,18 +87,10 @@ class Refit(NamedTuple):
 
 @dataclass(frozen=True)
 class Refitter:
-    """Fits an estimator's model to rows of the pool.
+    """Fits an estimator's model to rows of the pools, one for each latent function.
 
-    Parameters
-    ----------
-    pools : sequence of Pool
-        One for each latent function.
-    likelihood : Likelihood
-        As the estimator has it.
-    noises : sequence of float
-        Noise of each kernel's own, which its pool does not hold: each draw of an example has its
-        own.
-    method : Method
+    ``noises`` are the variances that each kernel adds and its pool does not hold: every draw of an
+    example has noise of its own.
     """
 
     pools: Sequence[Pool]

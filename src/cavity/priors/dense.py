@@ -130,7 +130,7 @@ class DensePosterior:
     @cached_property
     def factor(self) -> Factor:
         """chol(B)."""
-        return Factor(self.prior.K, self._s, self.prior.scratch)
+        return self.prior.factor(self._s)
 
     def forget_factor(self) -> None:
         """Give the factor's memory back; it is made anew if it is needed again."""

@@ -22,16 +22,7 @@ class RepeatedSites:
 
     The sites of s draws are one site s times, each in a cavity with the s − 1 others. They are not
     those of one example with the likelihood p^s: the posterior variance is not how the mean
-    responds.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    y : array of shape (n,)
-    occupations : array of shape (k,)
-        1, 2, ..., k.
-    tol : float
-        To which a slope is solved, in units of the cavity.
+    responds. Slopes are solved to the tolerance ``tol``, in units of the cavity.
     """
 
     def __init__(

@@ -37,16 +37,10 @@ _SPACING = 0.02
 
 
 class Losses(NamedTuple):
-    """What predictions are worth: numbers for each example, or their weighted averages.
+    """Scores of predictions, for each example or averaged.
 
-    Attributes
-    ----------
-    error : array
-        Whether the prediction is wrong, or its squared error.
-    log_loss : array
-        Negative log predictive probability (or density) of the label.
-    brier : array or None
-        Brier score of class probabilities.
+    ``error`` is whether the prediction is wrong, or its squared error; ``log_loss`` the negative
+    log predictive probability (or density) of the label; ``brier`` is for classes only.
     """
 
     error: Array
@@ -117,18 +111,8 @@ def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None =
 class PointScores(NamedTuple):
     """Held-out scores of each example, averaged over training sets.
 
-    Attributes
-    ----------
-    error : array of shape (n,)
-        Probability of a wrong prediction, or mean squared error.
-    log_loss : array of shape (n,)
-        Expected negative log predictive probability (or density) of the example's label.
-    brier : array of shape (n,) or None
-        Expected Brier score of a classifier.
-    support : array of shape (n,)
-        Log probability (or density) of the example's own label, averaged over training sets.
-    doubt : array of shape (n,)
-        About the label: log odds against it, or how many standard deviations the target is off.
+    Beside those of `Losses`: ``support`` is the log of the label's average probability (or
+    density), ``doubt`` the log odds against it, or how many standard deviations a target is off.
     """
 
     error: Array
@@ -142,14 +126,8 @@ class ExpectedScores(NamedTuple):
     """Held-out scores of each example that a model expects of itself.
 
     The label is drawn from the model's own predictive distribution. Over examples these scores vary
-    far less than those of the labels, and they are right where the model is.
-
-    Attributes
-    ----------
-    error : array of shape (n,)
-        Probability of a wrong prediction, or mean squared error.
-    log_loss : array of shape (n,)
-        Entropy of the predictive distribution.
+    far less than those of the labels, and they are right where the model is. The log loss is the
+    entropy of the predictive distribution.
     """
 
     error: Array
@@ -170,13 +148,7 @@ def field_grid() -> tuple[Array, Array]:
 
 
 class Scores(ABC):
-    """Average scores of the predictions that one or several latent functions make.
-
-    Parameters
-    ----------
-    pools : sequence of Pool
-        One for each latent function.
-    """
+    """Average scores of predictions from training sets out of pools, one per latent function."""
 
     task = "classification"
     scale, origin = 1.0, 0.0
@@ -221,14 +193,7 @@ class Scores(ABC):
 
 
 class RegressionScores(Scores):
-    """Scores of a real target, in its units.
-
-    Parameters
-    ----------
-    pools : sequence of one Pool
-    scale, origin : float
-        The target is origin + scale × the pool's y.
-    """
+    """Scores of a real target in its units: it is origin + scale × the pool's y."""
 
     task = "regression"
 

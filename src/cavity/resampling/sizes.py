@@ -75,10 +75,6 @@ class SizePath:
     """The cavities of the sizes solved so far, and where they lead for the next one.
 
     From all examples downwards where a fit to them is known, from none upwards elsewhere.
-
-    Parameters
-    ----------
-    pool : Pool
     """
 
     def __init__(self, pool: Pool) -> None:

@@ -56,12 +56,7 @@ def _gauss(nodes: int) -> tuple[Array, Array]:
 def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theory:
     """Return the cavity theory, for any likelihood and any law of resampling.
 
-    Parameters
-    ----------
-    pool : Pool
-    occupancy : Occupancy
-    tol : float
-        To which the sites of examples drawn several times are solved.
+    The sites of examples drawn several times are solved to the tolerance ``tol``.
     """
     responds = len(occupancy.s) > 1 and "sites" not in pool.likelihood.offers
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
