@@ -140,6 +140,11 @@ class FittedModel:
         return self.coding
 
 
+def fitted_model(estimator: Any) -> Any:
+    """Return the model of a fitted estimator, or None."""
+    return getattr(estimator, "_model", None)
+
+
 def fit_processes(
     estimator: Any,
     evidences: Sequence[Evidence],

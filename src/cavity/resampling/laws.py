@@ -15,14 +15,7 @@ _NEGLIGIBLE = 1e-6
 
 
 class Occupancy(NamedTuple):
-    """Occupations s and the probability of each, for each example.
-
-    Attributes
-    ----------
-    s : array of shape (k,)
-        Occupations above zero.
-    probability : array of shape (k, n)
-    """
+    """Occupations s = 1, 2, ..., k and their probabilities, of shape (k, n)."""
 
     s: Array
     probability: Array
