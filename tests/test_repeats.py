@@ -64,13 +64,13 @@ def test_excess_response_moves_the_cavity():
         assert_allclose(curvature, plain[k][1], rtol=1e-8)
 
 
-def test_respond_is_a_product_with_the_covariance():
-    """respond(ν) = Σ ν for sites of any strength."""
+def test_other_sources_give_a_product_with_the_covariance():
+    """Under other sources the means are Σ ν, for sites of any strength."""
     prior = _pool().prior
     rng = np.random.default_rng(0)
     tau, nu = rng.exponential(size=40) * np.logspace(-7, 3, 40), rng.standard_normal(40)
     posterior = prior.condition(Sites(tau, np.zeros(40)))
-    assert_allclose(posterior.respond(nu), posterior.covariance() @ nu, atol=1e-9)
+    assert_allclose(posterior.under(Sites(tau, nu)).mean, posterior.covariance() @ nu, atol=1e-9)
 
 
 def test_first_order_of_other_sites():

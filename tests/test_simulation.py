@@ -122,7 +122,7 @@ def test_each_class_keeps_its_own_tuned_kernel():
     for rows in draws_of(curve, len(y)):
         out = np.setdiff1d(np.arange(len(y)), rows)
         again = clone(clf).set_params(optimizer=None, warm_start=True)
-        again._model = clf._model
+        again._thetas = clf._thetas
         proba = again.fit(X[rows], y[rows]).predict_proba(X[out])
         losses.append(log_loss(y[out], proba))
     # Both stop iterating at residuals of about 1e-8.

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["columns"]
-
 
 def columns(
     header: Sequence[str], lines: Sequence[Sequence[Any]], number: str = ".4g"

@@ -16,8 +16,6 @@ from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.columns import columns
 from cavity.resampling.scores import class_scores
 
-__all__ = ["Comparison", "ComparisonRow", "compare_inference"]
-
 
 @dataclass(frozen=True)
 class ComparisonRow:

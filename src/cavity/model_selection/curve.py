@@ -12,8 +12,6 @@ from cavity.model_selection.columns import columns
 from cavity.model_selection.forecast import ErrorTrend, Forecast
 from cavity.model_selection.suspects import Suspects, rank
 
-__all__ = ["LearningCurve", "Source", "solved"]
-
 Measure = Callable[[Array, Array], Array]
 
 

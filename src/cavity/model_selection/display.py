@@ -9,8 +9,6 @@ from cavity.model_selection.curve import LearningCurve
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.simulation import simulate_learning_curve
 
-__all__ = ["LearningCurveDisplay"]
-
 _LABELS = {
     "test_error": ("held-out error rate", "held-out mean squared error"),
     "test_log_loss": ("held-out log loss", "held-out negative log density"),

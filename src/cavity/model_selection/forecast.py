@@ -21,8 +21,6 @@ from scipy.stats import norm
 
 from cavity.arrays import Array
 
-__all__ = ["ErrorTrend", "Forecast", "calibrated", "forecast_sizes", "reconcile", "sampling_error"]
-
 _POWERS = np.geomspace(0.1, 3.0, 40)
 # A fit is nearly as good as the best one if it misses by twice as much, or by this share.
 _AS_GOOD, _NEGLIGIBLE = 2.0, 2e-3

@@ -13,8 +13,6 @@ from cavity.model_selection.pools import DEFAULT_SIZES, check_resampling, check_
 from cavity.model_selection.theory import TheorySource, theory_curve
 from cavity.resampling import THEORIES, solve_sizes
 
-__all__ = ["learning_curve"]
-
 
 def learning_curve(
     estimator: Any,

@@ -34,8 +34,6 @@ from cavity.resampling import (
 from cavity.resampling.scores import Losses, class_scores, target_scores
 from cavity.sites import Marginals
 
-__all__ = ["DEFAULT_SIZES", "PoolInputs", "check_resampling", "check_sizes", "pools_of"]
-
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
 

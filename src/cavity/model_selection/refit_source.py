@@ -17,8 +17,6 @@ from cavity.resampling import Averages, Scores
 from cavity.resampling.scores import Losses, class_scores, target_scores
 from cavity.sites import Marginals
 
-__all__ = ["RefitSource"]
-
 
 @dataclass(frozen=True)
 class RefitSource:

@@ -18,8 +18,6 @@ from cavity.priors import DensePrior
 from cavity.resampling import Pool
 from cavity.sites import Marginals
 
-__all__ = ["Draws", "Refit", "Refitter", "refit_all"]
-
 # Handing a small fit to a worker takes as long as the fit.
 _BATCH = 10
 

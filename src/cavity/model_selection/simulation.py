@@ -13,8 +13,6 @@ from cavity.model_selection.pools import DEFAULT_SIZES, check_resampling, check_
 from cavity.model_selection.refit_source import RefitSource
 from cavity.model_selection.refits import Draws, Refitter, refit_all
 
-__all__ = ["simulate_learning_curve"]
-
 
 def simulate_learning_curve(
     estimator: Any,

@@ -9,8 +9,6 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.model_selection.columns import columns
 
-__all__ = ["Suspect", "Suspects", "most_doubtful", "rank"]
-
 _HEADER = ("row", "label", "suggestion", "probability", "doubt")
 
 

@@ -20,8 +20,6 @@ from cavity.model_selection.pools import PoolInputs
 from cavity.resampling import LAWS, Averages, Scores, SizeSolution, solve_sizes
 from cavity.resampling.scores import PointScores, field_grid
 
-__all__ = ["TheorySource", "theory_curve"]
-
 _BLOCK = 64
 
 

@@ -15,15 +15,6 @@ from cavity.resampling.theories import Theory
 from cavity.sites import Sites, cavity
 from cavity.solvers import contraction, solve
 
-__all__ = [
-    "AveragedPosterior",
-    "SizeSolution",
-    "pack",
-    "prior_cavities",
-    "solve_averages",
-    "unpack",
-]
-
 # First-order steps after a factorisation: at most so many, or until this share of the change is
 # left. Without them ten sizes take 1.3 (Pima) to 3 times (crabs) as many factorisations.
 _STEPS, _ENOUGH = 3, 0.05

@@ -26,8 +26,6 @@ from cavity.resampling.scores import (
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
-__all__ = ["BinaryScores", "MulticlassScores"]
-
 _KNOTS = 65
 _DRAWS = 512
 # The error on the pool is averaged over examples as well: these suffice.

@@ -8,8 +8,6 @@ from scipy.stats import poisson
 
 from cavity.arrays import Array
 
-__all__ = ["LAWS", "Occupancy"]
-
 # Occupations that all training sets together reach less often than this do not count.
 _NEGLIGIBLE = 1e-6
 

@@ -24,8 +24,6 @@ from cavity.resampling.pool import Averages, Pool
 from cavity.resampling.theories import curvature_moments
 from cavity.sites import Sites
 
-__all__ = ["with_pairs"]
-
 # Of the central difference that takes the slope in ε, relative to G over the squared error.
 _STEP = 1e-3
 _BLOCK = 256

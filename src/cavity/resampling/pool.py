@@ -6,8 +6,6 @@ from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
 
-__all__ = ["Averages", "EffectiveSites", "Pool"]
-
 
 class Averages(NamedTuple):
     """Averages over training sets, for each example.

@@ -8,8 +8,6 @@ from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals, Sites, expand, match
 
-__all__ = ["RepeatedSites"]
-
 _ROUNDS = 40
 # Extrapolation beyond this many steps is not trusted.
 _FARTHEST = 5.0

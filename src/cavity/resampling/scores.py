@@ -17,18 +17,6 @@ from cavity.resampling.pool import Averages, Pool
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
-__all__ = [
-    "ExpectedScores",
-    "Losses",
-    "PointScores",
-    "RegressionScores",
-    "Scores",
-    "class_scores",
-    "field_grid",
-    "log_odds_against",
-    "target_scores",
-]
-
 NODES = 40
 REACH = 8.0
 SMALLEST = 1e-300

@@ -11,8 +11,6 @@ from cavity.resampling.pairs import with_pairs
 from cavity.resampling.pool import Averages, Pool
 from cavity.resampling.theories import Theory, cavity_theory, variational_theory
 
-__all__ = ["THEORIES", "SizePath", "solve_sizes"]
-
 THEORIES = ("cavity", "pairs", "variational")
 # Sizes through which the polynomial goes that guesses the next one's cavities. Without it ten
 # sizes take 1.3 to 1.5 times as many factorisations.

@@ -16,15 +16,6 @@ from cavity.resampling.pool import Averages, EffectiveSites, Pool
 from cavity.resampling.repeats import RepeatedSites
 from cavity.sites import Marginals, Moments, Sites, cavity, match
 
-__all__ = [
-    "Theory",
-    "average_over_fields",
-    "cavity_theory",
-    "curvature_moments",
-    "eigenvalue_start",
-    "variational_theory",
-]
-
 Theory = Callable[[Averages], EffectiveSites]
 
 # The slopes are smooth on the scale of the fields: twelve nodes leave six digits.
