@@ -37,6 +37,7 @@ class EP(Method):
     name: ClassVar[str] = "ep"
     needs: ClassVar[str] = "tilted"
     iterates_variance: ClassVar[bool] = True
+    memory: ClassVar[int] = 5
 
     @property
     def corrected(self) -> bool:

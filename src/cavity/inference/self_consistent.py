@@ -26,8 +26,10 @@ _INNER_ITERATIONS = 100
 _WARM = 1e-3
 # Changes below this that do not fall any more are rounding.
 _NOISE = 1e-6
-# The means need not be better known than the variances that they depend on.
-_INNER_SHARE, _ROUGH_SHARE = 1e-3, 0.1
+# The means need not be better known than the variances that they depend on; where these equations
+# are a saddle point, less is enough (by whether they are concave).
+_INNER_SHARE = {True: 1e-3, False: 1e-2}
+_ROUGH_SHARE = 0.1
 # The low-rank pre-solve is not worth more digits, nor more rounds.
 _ROUGH, _ROUNDS = 1e-3, 10
 # Of Laplace's mode.
@@ -78,10 +80,10 @@ class _Variances:
     """Evaluates one set of log variances after the other, each starting from the last means."""
 
     def __init__(
-        self, equations: Equations, begin: Begin, tol: float, share: float = _INNER_SHARE
+        self, equations: Equations, begin: Begin, tol: float, share: float | None = None
     ) -> None:
-        self.equations, self.begin = equations, begin
-        self.tol, self.share = tol, share
+        self.equations, self.begin, self.tol = equations, begin, tol
+        self.share = share or _INNER_SHARE[equations.method.concave]
         self.steps = Steps(equations.coupling, preconditioner=begin.preconditioner)
         self.last: tuple[Array, Array, float] | None = None
         if begin.start is None:
@@ -124,8 +126,9 @@ class _Variances:
             # Only rounding is left, which no further step will take away.
             point.residual = 0.0
         if self.inner_tol < float("inf"):
-            # What the means still lack counts, too.
+            # The error of the means counts, too.
             point.residual = max(point.residual, means_residual)
+            point.merit = -max(point.change, means_residual)
         else:
             # Without its means a point is no measure for the next one.
             point.merit = -float("inf")
