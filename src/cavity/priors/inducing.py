@@ -148,7 +148,7 @@ class InducingPrior(NamedTuple):
 
     def features(self, rows: Rows) -> Features:
         """Return the rows as seen from the inducing points."""
-        P = self._whiten(rows.X)
+        P = self.whiten(rows.X)
         k = self.rule.diag(rows.X)
         left = _left_over(k, P)
         return (
@@ -166,7 +166,8 @@ class InducingPrior(NamedTuple):
             sums = Sums(zero, zero[0, :], 0.0)
         return InducingPosterior(self, Whitened.of(sums))
 
-    def _whiten(self, X: Any) -> Array:
+    def whiten(self, X: Any) -> Array:
+        """Return P = k(X, Z) W', the inputs in the coordinates of u."""
         return lower_product(self.W, self.rule.matrix(X, self.Z).T).T
 
 
@@ -191,7 +192,7 @@ class InducingPosterior(NamedTuple):
 
     def at(self, X: Any, variance: Array | None = None) -> Marginals:
         """Return mean and variance at new inputs, whose prior variances may be given."""
-        P = self.prior._whiten(X)
+        P = self.prior.whiten(X)
         k = self.prior.rule.diag(X) if variance is None else variance
         return Marginals(matmul(P, self.values.w), _left_over(k, P) + self.values.spread(P))
 
