@@ -10,9 +10,10 @@ from cavity.evidence import Evidence
 from cavity.inference import EP, Ensemble, Exact, Laplace, Naive, Problem, Sequential, Variational
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
-from cavity.priors import DensePrior, InducingPrior, InducingRows, inducing, low_rank
-from cavity.rows import MemoryBlocks
+from cavity.priors import PRIORS, DensePrior, InducingPrior, InducingRows, inducing, low_rank
+from cavity.rows import ENGINES, MemoryBlocks
 from cavity.sites import Rows, Sites
+from cavity.testing import check_prior, check_rows
 
 N, M = 12, 4
 TIGHT = 1e-11
@@ -268,3 +269,15 @@ def test_methods_that_need_a_matrix_say_so(method):
     """What cannot be done on inducing points is refused."""
     with pytest.raises(ValueError, match="needs the"):
         method.fit(block_problem(Probit(), at(slice(0, 9))))
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_contract_of_priors(name):
+    """Every prior passes the public contract."""
+    check_prior(PRIORS[name], KERNEL, table(14)[0])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_contract_of_rows(name):
+    """Every place for rows to live passes the public contract."""
+    check_rows(ENGINES[name])

@@ -177,6 +177,16 @@ def fixed_variance(
     return dense_fit(equations, problem, posterior, posterior.means(), lam, report, end)
 
 
+def one_step(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
+    """Condition on sites that do not depend on the posterior."""
+    equations, diag = equations_of(method, problem), problem.prior.diag
+    zero = 0.0 * diag
+    sites = method.respond(equations.likelihood, equations.rows, zero, zero, diag).sites
+    posterior = problem.prior.condition(sites)
+    report, end = Report(True, 1, 0.0, "one step"), WarmStart(sites, diag)
+    return dense_fit(equations, problem, posterior, posterior.means(), diag, report, end)
+
+
 def equations_of(method: Method, problem: Problem) -> Equations:
     """Return the method's equations for all rows under the problem's own prior."""
     likelihood, rows = method.prepare(problem.likelihood, problem.rows)

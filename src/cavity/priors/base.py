@@ -1,5 +1,6 @@
 """What inference asks of a prior over the latent values, and of the posterior it turns into."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from cavity.arrays import Array
@@ -81,6 +82,10 @@ class Posterior(Protocol):
 
     def gradient(self, shares: Any) -> Array:
         """Return d log Z/d theta from the sum of the shares."""
+
+
+PRIORS: dict[str, Callable[[KernelRule, Any], Any]] = {}
+"""Every prior by its name: how it is made from a kernel rule and the inputs of a table."""
 
 
 class RowsPosterior(Protocol):

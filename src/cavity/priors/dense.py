@@ -27,7 +27,7 @@ from cavity.arrays import (
     solve_lower,
     symmetric_product,
 )
-from cavity.priors.base import KernelRule
+from cavity.priors.base import PRIORS, KernelRule
 from cavity.sites import Local, Marginals, Rows, Sites, Slope
 
 # 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
@@ -338,3 +338,6 @@ def half_log_det(L: Array) -> Array:
     """Return Σ log L_ii."""
     xp = namespace(L)
     return xp.sum(xp.log(xp.linalg.diagonal(L)))
+
+
+PRIORS["dense"] = DensePrior.of

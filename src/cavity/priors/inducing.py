@@ -22,7 +22,7 @@ from cavity.arrays import (
     namespace,
     pivots,
 )
-from cavity.priors.base import KernelRule
+from cavity.priors.base import PRIORS, KernelRule
 from cavity.priors.dense import DensePrior, half_log_det
 from cavity.sites import Local, Marginals, Rows, Sites, Slope
 
@@ -346,3 +346,7 @@ def _given(seen: Features, sites: Sites | None) -> Sites:
         return sites
     zero = 0.0 * seen.prior
     return Sites(zero, zero)
+
+
+# Without a choice of points, all inputs are inducing points.
+PRIORS["inducing"] = InducingPrior.of
