@@ -96,7 +96,7 @@ def effective_site(
         Variance of the noise between the value and the likelihood.
     """
     moments = likelihood.tilted(y, Marginals(c.mean, c.variance + blur))
-    if "sites" in likelihood.offers:
+    if likelihood.quadratic:
         # Known beforehand: matching would lose digits where it is much sharper than the cavity.
         d1, d2, _ = likelihood.derivatives(y, c.mean)
         tau, nu = expand(c.mean, d1, d2)
