@@ -32,7 +32,7 @@ SHUT = {
     "inference": {"cavity.kernels", "cavity.estimators", *CONCRETE},
     "resampling": {"cavity.estimators", "cavity.model_selection"},
     "estimators": {"cavity.model_selection"},
-    "online": {"cavity.estimators", "cavity.kernels", "cavity.inference", "cavity.priors"},
+    "online": {"cavity.estimators", "cavity.kernels", *CONCRETE},
 }
 FOUNDATIONS = {"arrays", "solvers", "sites"}
 

@@ -65,15 +65,18 @@ def _resume(rows: Rows, sites: Any, prior: Any) -> tuple[Any, Any]:
     return sites, prior.sums(prior.features(rows), sites)
 
 
-def sweep(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
+def sweep(
+    method: Method, problem: Problem, start: WarmStart | None = None, most: int | None = None
+) -> Fit:
     """Update all sites side by side until they agree with the posterior they make.
 
-    The step is halved when the residual has grown. In a round in which a block began without its
-    sites, because they were lost, the residual says nothing about the step.
+    ``most`` limits the rounds; without it the method's ``max_iter`` does. The step is halved when
+    the residual has grown. In a round in which a block began without its sites, because they were
+    lost, the residual says nothing about the step.
     """
     blocks, state = problem.blocks, f"sweep {next(_NAMES)}"
     posterior = _begin(problem, blocks, start, state)
-    step, last, n_iter, most = 1.0, float("inf"), 1, _PATIENCE * method.max_iter
+    step, last, n_iter, most = 1.0, float("inf"), 1, most or _PATIENCE * method.max_iter
     now = Round(posterior, method, problem.likelihood, step)
     found = blocks.reduce(_visit, now, state)
     while (found.largest > method.tol or (found.lost and n_iter > 1)) and n_iter < most:
