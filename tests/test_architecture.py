@@ -36,7 +36,7 @@ SHUT = {
     "inference": {"cavity.kernels", "cavity.evidence", *FRONT, *CONCRETE},
     "evidence": {"cavity.online", "cavity.resampling", *FRONT},
     "resampling": {"cavity.kernels", "cavity.evidence", *FRONT},
-    "online": {"cavity.kernels", "cavity.evidence", *FRONT},
+    "online": {"cavity.kernels", "cavity.evidence", *FRONT, *CONCRETE},
     "estimators": FRONT - {"cavity.estimators"},
     "model_selection": {"cavity.tables", "cavity.report", "cavity.cli"},
     "tables": {"cavity.report", "cavity.cli"},

@@ -31,6 +31,9 @@ class KernelRule(Protocol):
     def diag(self, X: Any) -> Array:
         """Return k(x, x), noise included."""
 
+    def noise(self, X: Any) -> Array:
+        """Return the part of ``diag(X)`` that is independent noise."""
+
     def vjp(self, X: Any, Z: Any, G: Array, K: Array | None = None) -> Array:
         """Return Σ_ij G_ij ∂k(x_i, z_j)/∂theta."""
 
