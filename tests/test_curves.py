@@ -15,11 +15,10 @@ from cavity.arrays.special import ndtr
 from cavity.datasets import load_boston, load_pima
 from cavity.likelihoods import REGISTRY, Gaussian, Probit
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, Order, Pool, Target, TwoClasses
-from cavity.resampling.averages import prior_cavities, solve_averages
-from cavity.resampling.eigen import eigenvalue_start
+from cavity.resampling import LAWS, Averages, BinaryScores, Pool, RegressionScores, solve_sizes
+from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.scores import field_grid
-from cavity.resampling.theories import cavity_theory, variational_theory
+from cavity.resampling.theories import cavity_theory, eigenvalue_start, variational_theory
 from cavity.testing import check_curve
 
 
@@ -86,11 +85,11 @@ def test_boston_table(boston, theory):
             else cavity_theory(boston, LAWS["bootstrap"](draws))
         )
         found = solve_averages(boston, equations, cavities, tol=1e-6, max_iter=100)
-        cavities, scorer = found.held_out, Target([boston])
+        cavities, scores = found.held_out, RegressionScores([boston])
         ours = (
             found.pool.G.mean(),
-            scorer.pool_error([found.pool]).mean(),
-            scorer.held_out([found.held_out]).error.mean(),
+            scores.pool_error([found.pool]).mean(),
+            scores.held_out([found.held_out]).error.mean(),
         )
         for got, want in zip(ours, published, strict=True):
             assert want is None or got == pytest.approx(want, rel=0.02)
@@ -110,7 +109,7 @@ def test_variational_out_of_bag_form(boston):
         max_iter=500,
     )
     u = m / n / (0.01 + found.pool.G)
-    assert_allclose(found.sources.u, u, rtol=1e-8)
+    assert_allclose(found.sites.u, u, rtol=1e-8)
     G = np.linalg.inv(np.linalg.inv(small.prior.K + 1e-10 * np.eye(n)) + np.diag(u))
     R = G @ (u * small.y)
     A = G**2 * (n * u**2 / m)
@@ -140,6 +139,46 @@ def test_eigenvalue_start_is_close(boston):
     assert steps["eigen"] < steps["prior"]
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_sizes_are_solved_as_one_by_one(law):
+    """Starting from other sizes changes the way to a size's averages, not the averages."""
+    X, y = points(25)
+    pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(25, 1 / 25))
+    sizes = np.array([5.0, 20.0, 10.0])
+    together = solve_sizes(pool, sizes, law, "cavity", tol=1e-10, max_iter=500)
+    for size, found in zip(sizes, together, strict=True):
+        theory = cavity_theory(pool, LAWS[law](size * pool.share), 1e-11)
+        alone = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-10, max_iter=500)
+        assert found.converged
+        for part, other in zip(found.held_out[:3], alone.held_out[:3], strict=True):
+            # Each has a residual of up to 1e-10.
+            assert_allclose(part, other, rtol=1e-8, atol=1e-9)
+
+
+def test_pairs_only_where_the_likelihood_is_gaussian(boston):
+    """`theory="pairs"` adds to the variance in regression, and nothing in classification."""
+    small = boston._replace(
+        prior=DensePrior(boston.prior.K[:60, :60]), y=boston.y[:60], share=np.full(60, 1 / 60)
+    )
+    for pool, more in ((small, True), (small._replace(likelihood=Probit(), y=np.ones(60)), False)):
+        cavity, pairs = (
+            solve_sizes(pool, np.array([20.0]), "subsample", theory, tol=1e-8, max_iter=200)[0]
+            for theory in ("cavity", "pairs")
+        )
+        assert np.all(pairs.pool.G > cavity.pool.G) == more
+        assert np.array_equal(pairs.pool.G, cavity.pool.G) != more
+
+
+def test_former_names_still_answer():
+    """`cavity.curves` points to where its contents have gone."""
+    import cavity.curves
+
+    with pytest.warns(DeprecationWarning, match=r"Order is now cavity.resampling.Averages"):
+        assert cavity.curves.Order is Averages
+    with pytest.raises(AttributeError, match="nothing"):
+        cavity.curves.nothing  # noqa: B018
+
+
 def test_whole_pool_is_leave_one_out(pima):
     """At m = N the held-out log loss is the fit's own leave-one-out log loss."""
     clf, X, y = pima
@@ -155,14 +194,14 @@ def test_nothing_learned_is_the_prior():
     pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(40, 1 / 40))
     theory = cavity_theory(pool, LAWS["subsample"](1e-9 * pool.share))
     found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-12, max_iter=50)
-    measured = TwoClasses([pool]).held_out([found.held_out])
+    measured = BinaryScores([pool]).held_out([found.held_out])
     assert_allclose(measured.error.mean(), 0.5, atol=1e-3)
     assert_allclose(measured.log_loss, np.log(2.0), atol=1e-4)
     assert_allclose(measured.brier, 0.25, atol=1e-4)
     pool = pool._replace(likelihood=Gaussian(0.1))
     theory = cavity_theory(pool, LAWS["bootstrap"](1e-9 * pool.share))
     found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-12, max_iter=50)
-    assert_allclose(Target([pool]).held_out([found.held_out]).error, 1.0, atol=1e-4)
+    assert_allclose(RegressionScores([pool]).held_out([found.held_out]).error, 1.0, atol=1e-4)
 
 
 @pytest.mark.parametrize("resampling", LAWS)
@@ -434,11 +473,11 @@ def test_bad_estimators_and_labels(pima):
             call()
 
 
-def test_sources_do_not_cancel():
+def test_effective_sites_do_not_cancel():
     """Without fluctuations or examples, the variance of a source is zero, never less."""
     X, y = points(10)
     pool = Pool(DensePrior(covariance(X)), y, Probit(), np.full(10, 0.1))
-    c = Order(np.full(10, 1.0), np.zeros(10), np.zeros(10))
+    c = Averages(np.full(10, 1.0), np.zeros(10), np.zeros(10))
     certain = cavity_theory(pool, LAWS["subsample"](np.ones(10)))(c)
     assert_allclose(certain.w, 0.0, atol=1e-15)
     never = cavity_theory(pool, LAWS["bootstrap"](np.full(10, 1e-12)))(c)

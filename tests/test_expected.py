@@ -27,9 +27,9 @@ def regressor(noise=0.1):
 
 
 def expected(curve, k=-1):
-    """Each example's order parameters at one size, and what is expected of them."""
-    orders = curve.source.held_out(k)
-    return orders, curve.source.scorer.expected(orders)
+    """Each example's held-out averages at one size, and what is expected of them."""
+    averages = curve.source.held_out(k)
+    return averages, curve.source.scores.expected(averages)
 
 
 def test_two_classes_by_quadrature():
@@ -56,18 +56,19 @@ def test_target_is_judged_by_predictive_variance():
     """A regressor expects noise plus posterior variance, and the entropy of that density."""
     X, y = points(30)
     [c], found = expected(learning_curve(regressor(), X, y, train_sizes=[10]))
-    assert_allclose(found.error, 0.1 + c.G, rtol=1e-12)
-    assert_allclose(found.log_loss, norm(scale=np.sqrt(0.1 + c.G)).entropy(), rtol=1e-12)
+    variance = y.var() * (0.1 + c.G)
+    assert_allclose(found.error, variance, rtol=1e-12)
+    assert_allclose(found.log_loss, norm(scale=np.sqrt(variance)).entropy(), rtol=1e-12)
 
 
 def test_several_classes_by_drawing():
     """With three classes both expectations are averages over independent fields."""
     X, y = points(30)
     curve = learning_curve(classifier(), X, np.digitize(y, [-0.5, 0.5]), train_sizes=[15])
-    orders, found = expected(curve)
+    averages, found = expected(curve)
     rng = np.random.default_rng(1)
-    h = [c.R + np.sqrt(c.V) * rng.standard_normal((20000, 30)) for c in orders]
-    p = np.stack([ndtr(f / np.sqrt(1.0 + c.G)) for f, c in zip(h, orders, strict=True)])
+    h = [c.R + np.sqrt(c.V) * rng.standard_normal((20000, 30)) for c in averages]
+    p = np.stack([ndtr(f / np.sqrt(1.0 + c.G)) for f, c in zip(h, averages, strict=True)])
     p /= p.sum(axis=0)
     # 20,000 draws leave an error of about 0.001, the 512 of the curve about as much.
     assert_allclose(found.error, 1.0 - p.max(axis=0).mean(axis=0), atol=6e-3)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, learning_curve
-from cavity.model_selection.forecast import Trend, forecast_sizes, sampling_error
+from cavity.model_selection.forecast import ErrorTrend, forecast_sizes, sampling_error
 
 SIZES = forecast_sizes(200)
 BEYOND = np.array([200.0, 400.0, 1000.0, 1e5])
@@ -23,7 +23,7 @@ def noisy_trend(seed, positive=True):
     rng = np.random.default_rng(seed)
     values = power_law(SIZES, rng.uniform(0.0, 0.3), rng.uniform(0.5, 3.0), rng.uniform(0.3, 1.5))
     values = values * (1.0 + 0.01 * rng.standard_normal(len(SIZES)))
-    return Trend(SIZES, values if positive else values - 1.0, 0.02, positive)
+    return ErrorTrend(SIZES, values if positive else values - 1.0, 0.02, positive)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_interval_grows_with_the_level(seed):
 @pytest.mark.parametrize(("a", "c"), [(0.1, 0.7), (0.0, 0.5), (0.3, 1.5)])
 def test_power_law_goes_on_as_it_is(a, c):
     """An exact power law is continued exactly."""
-    trend = Trend(SIZES, power_law(SIZES, a=a, c=c), 0.01)
+    trend = ErrorTrend(SIZES, power_law(SIZES, a=a, c=c), 0.01)
     # The power is found to about six digits.
     assert_allclose(trend(BEYOND).value, power_law(BEYOND, a=a, c=c), atol=1e-5)
 
@@ -104,7 +104,7 @@ def test_size_for_inverts_the_forecast(seed):
 
 def test_size_for_unreachable():
     """A target below the floor is reached at no size."""
-    trend = Trend(SIZES, power_law(SIZES, a=0.2), 0.01)
+    trend = ErrorTrend(SIZES, power_law(SIZES, a=0.2), 0.01)
     assert trend.size_for(0.1) is None
     assert trend.size_for(0.25) is not None
 

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.priors import DensePrior
-from cavity.resampling.averages import prior_cavities, solve_averages
+from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.laws import LAWS
-from cavity.resampling.orders import Pool
 from cavity.resampling.pairs import with_pairs
+from cavity.resampling.pool import Pool
 from cavity.resampling.theories import cavity_theory
 
 NOISE = 0.1
@@ -35,7 +35,7 @@ def solved(pool, rate, tol=1e-9):
 def all_training_sets(pool, rate):
     """Average variance and squared error at the pool, and held out, over every subset."""
     K, y, n = pool.prior.K, pool.y, len(pool.y)
-    inside, outside, left_out = np.zeros((2, n)), np.zeros((2, n)), np.zeros(n)
+    inside, outside, absent = np.zeros((2, n)), np.zeros((2, n)), np.zeros(n)
     for drawn in product([False, True], repeat=n):
         i = np.array(drawn)
         p = rate ** i.sum() * (1.0 - rate) ** (~i).sum()
@@ -43,8 +43,8 @@ def all_training_sets(pool, rate):
         seen = np.stack([np.diag(K) - np.sum(K[i] * solve, axis=0), (y[i] @ solve - y) ** 2])
         inside += p * seen
         outside += p * seen * ~i
-        left_out += p * ~i
-    return inside, outside / left_out
+        absent += p * ~i
+    return inside, outside / absent
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.6])

@@ -10,7 +10,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
-from cavity.estimators import fitted as latent
+from cavity.estimators import process
 from cavity.likelihoods import Probit
 from cavity.sites import Slope
 
@@ -130,7 +130,7 @@ def test_blocks_change_nothing(kernel, monkeypatch):
         yield from regressor.predict(new, return_std=True)
 
     whole = list(answers())
-    monkeypatch.setattr(latent, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(process, "_BLOCK_BYTES", 1)
     for a, b in zip(whole, answers(), strict=True):
         # Products of other shapes are summed in another order.
         np.testing.assert_allclose(a, b, rtol=1e-10)

@@ -122,7 +122,7 @@ def test_each_class_keeps_its_own_tuned_kernel():
     for rows in draws_of(curve, len(y)):
         out = np.setdiff1d(np.arange(len(y)), rows)
         again = clone(clf).set_params(optimizer=None, warm_start=True)
-        again._latents = clf._latents
+        again._thetas = clf._thetas
         proba = again.fit(X[rows], y[rows]).predict_proba(X[out])
         losses.append(log_loss(y[out], proba))
     # Both stop iterating at residuals of about 1e-8.
@@ -248,7 +248,7 @@ def test_normalised_targets_come_back_in_their_units():
     np.testing.assert_allclose(units.test_log_loss, plain.test_log_loss + np.log(y.std()))
     np.testing.assert_allclose(units.posterior_variance, plain.posterior_variance * y.var())
     np.testing.assert_allclose(units.point_mean, plain.point_mean * y.std() + y.mean())
-    np.testing.assert_allclose(units.point_evidence, plain.point_evidence)
+    np.testing.assert_allclose(units.point_doubt, plain.point_doubt)
 
 
 def test_measure_averages_what_is_asked():
@@ -276,7 +276,7 @@ def test_what_was_never_left_out_is_unknown():
     )
     unknown = np.isnan(curve.point_error[0])
     assert 54 <= unknown.sum() <= 58
-    for name in ("log_loss", "mean", "variance", "support", "evidence"):
+    for name in ("log_loss", "mean", "variance", "support", "doubt"):
         np.testing.assert_array_equal(np.isnan(getattr(curve, "point_" + name)[0]), unknown)
     assert not unknown[curve.suspects(1)[0].index]
     assert np.isfinite(curve.measure(lambda p, y: np.abs(p - y))[0])

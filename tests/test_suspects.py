@@ -33,7 +33,7 @@ def crabs_curve(X, y):
 
 def auc(seed):
     X, y, wrong = flipped_crabs(seed)
-    return roc_auc_score(wrong, crabs_curve(X, y).point_evidence[-1])
+    return roc_auc_score(wrong, crabs_curve(X, y).point_doubt[-1])
 
 
 def test_flipped_labels_come_first():
@@ -48,17 +48,17 @@ def test_flipped_labels_come_first_on_average():
 
 
 def test_table_of_suspects():
-    """The table is sorted by evidence, and suggests the other label where that is more probable."""
+    """The table is sorted by doubt, and suggests the other label where that is more probable."""
     X, y, _ = flipped_crabs(0)
     curve = crabs_curve(X, y)
     found = curve.suspects(15)
-    evidence = [suspect.evidence for suspect in found]
+    doubt = [suspect.doubt for suspect in found]
     assert len(found) == 15
-    assert evidence == sorted(evidence, reverse=True)
-    assert evidence[0] == curve.point_evidence[-1].max()
+    assert doubt == sorted(doubt, reverse=True)
+    assert doubt[0] == curve.point_doubt[-1].max()
     for suspect in found:
         assert suspect.label == y[suspect.index]
-        assert (suspect.probability < 0.5) == (suspect.evidence > 0.0)
+        assert (suspect.probability < 0.5) == (suspect.doubt > 0.0)
         assert (suspect.suggestion != suspect.label) == (suspect.probability < 0.5)
 
 
@@ -84,3 +84,15 @@ def test_number_of_suspects(k):
     curve = learning_curve(model, X, y, train_sizes=[20])
     with pytest.raises(ValueError, match="between 1 and the 200 examples"):
         curve.suspects(k)
+
+
+def test_former_names_still_answer():
+    """Doubt was called evidence; the old names give the same numbers and a warning."""
+    X, y, _ = flipped_crabs(0)
+    model = GaussianProcessClassifier(100.0 * RBF(10.0), optimizer=None)
+    curve = learning_curve(model, X, y, train_sizes=[20])
+    with pytest.warns(DeprecationWarning, match="point_doubt"):
+        assert curve.point_evidence is curve.point_doubt
+    first = curve.suspects(1)[0]
+    with pytest.warns(DeprecationWarning, match="doubt"):
+        assert first.evidence == first.doubt

@@ -35,7 +35,7 @@ def suspect_auc(task: Task, seed: int, share: float = 0.05) -> float:
     wrong[np.random.default_rng(seed).choice(n, round(share * n), replace=False)] = True
     y = np.where(wrong, np.where(task.y == first, second, first), task.y)
     curve = learning_curve(clone(task.model), task.X, y, train_sizes=[n])
-    return float(roc_auc_score(wrong, curve.point_evidence[-1]))
+    return float(roc_auc_score(wrong, curve.point_doubt[-1]))
 
 
 def suspects_page(rows: list[dict[str, Any]]) -> str:

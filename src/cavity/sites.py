@@ -8,22 +8,6 @@ from typing import Any, NamedTuple
 
 from cavity.arrays import Array, namespace
 
-__all__ = [
-    "Local",
-    "Marginals",
-    "Matched",
-    "Moments",
-    "Rows",
-    "Sites",
-    "Slope",
-    "cavity",
-    "change_of_sites",
-    "expand",
-    "log_integral",
-    "match",
-    "moved",
-]
-
 
 class Rows(NamedTuple):
     """Some examples; one entry of each array for every row."""

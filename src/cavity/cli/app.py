@@ -14,8 +14,6 @@ from cavity.cli.predict import predict
 from cavity.cli.report import report
 from cavity.tables.errors import NoTargetError
 
-__all__ = ["run"]
-
 
 @click.group(
     epilog="""\b

@@ -10,8 +10,6 @@ from cavity.report.summary import comparison
 from cavity.tables.errors import TableError
 from cavity.tables.model import fit_model, unfitted
 
-__all__ = ["compare"]
-
 
 @click.command(
     epilog="""\b

@@ -9,8 +9,6 @@ from cavity.report.forecast import curve_of, describe_curve
 from cavity.report.summary import curve_lines
 from cavity.tables.model import fit_model
 
-__all__ = ["curve"]
-
 
 def _sizes(
     context: click.Context, parameter: click.Parameter, text: str | None

@@ -8,8 +8,6 @@ from cavity.datasets import list_datasets
 from cavity.model_selection.columns import columns
 from cavity.tables.read import SHIPPED, read_table
 
-__all__ = ["datasets"]
-
 _THEIRS = {
     "breast_cancer": "benign and malignant breast tumours, 30 measurements (scikit-learn's)",
     "wine": "three cultivars of wine, 13 chemical measurements (scikit-learn's)",

@@ -12,8 +12,6 @@ from cavity.tables.model import fit_model
 from cavity.tables.model_file import save_model
 from cavity.tables.plain import plain
 
-__all__ = ["fit"]
-
 
 @click.command(
     epilog="""\b

@@ -20,8 +20,6 @@ from cavity.tables.prepare import MAX_ROWS, Prepared, prepare
 from cavity.tables.read import read_table
 from cavity.tables.writing import check_writable
 
-__all__ = ["command_line", "opened", "output_options", "table_options", "to_file"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.serves(Probit()))
 

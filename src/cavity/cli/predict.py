@@ -9,8 +9,6 @@ from cavity.tables.plain import to_json
 from cavity.tables.read import read_table
 from cavity.tables.writing import FRAME_SUFFIXES, write_frame
 
-__all__ = ["predict"]
-
 
 def _known_format(
     context: click.Context, parameter: click.Parameter, output: str | None

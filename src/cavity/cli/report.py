@@ -9,8 +9,6 @@ from cavity.report.analysis import analyse
 from cavity.report.summary import summarise
 from cavity.tables.writing import write_text
 
-__all__ = ["report"]
-
 _PAGE = "report.html"
 
 

@@ -10,8 +10,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from cavity.tables.plain import to_json
 
-__all__ = ["Terminal"]
-
 
 class Terminal:
     """Progress on standard error (none in a pipe), answers on standard output.

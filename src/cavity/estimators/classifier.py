@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,28 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array
-from cavity.estimators.coding import BinaryTask, coding
-from cavity.estimators.fitted import FittedModel, infer, warn_about
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, progress_of, with_callbacks
+from cavity.estimators.coding import coding
+from cavity.estimators.fitted import FittedModel, fit_processes, warn_about
+from cavity.estimators.problems import binary_evidences, classifier_rule
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
-    RowMap,
-    check_classes,
-    check_offers,
     check_prior_variance,
     check_rows,
     is_precomputed,
-    kernel_rule,
     may_merge,
-    training_inputs,
     unweighted_rows,
     validate_inputs,
 )
-from cavity.evidence import Evidence, tune
 from cavity.inference import second_order_correction
-from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
-
-__all__ = ["GaussianProcessClassifier", "start_from"]
 
 
 class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -168,10 +160,6 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), optional
             How often each example counts: weight 2 is the row given twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : GaussianProcessClassifier
         """
         self._fit(X, y, sample_weight)
         warn_about(self._model)
@@ -183,7 +171,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         X, y = validate_inputs(self, X, y)
         check_classification_targets(y)
         labels = np.unique(y, return_inverse=True)[1]
-        rows = check_rows(sample_weight, X, labels, self._rule(), merge=may_merge(self))
+        rule, merge = classifier_rule(self), may_merge(self)
+        rows = check_rows(sample_weight, X, labels, rule, merge=merge)
         classes, codes = np.unique(y[rows.index], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -192,61 +181,18 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
             )
         split = coding(len(classes), self.multi_class)
         tasks = split.tasks(codes)
-        evidences = self._evidences(X, rows, tasks)
-        optima = tune(
-            evidences,
-            optimizer=self.optimizer,
-            n_restarts=self.n_restarts_optimizer,
-            rngs=self._generators(len(tasks)),
-            n_jobs=self.n_jobs,
-            progress=progress_of(self),
-        )
         own = [rows.index[t.rows] if is_precomputed(self.kernel) else None for t in tasks]
+        before = self._thetas if self.warm_start else ()
+        evidences = binary_evidences(self, X, rows, tasks, before)
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
+        rngs = [check_random_state(int(seed)) for seed in seeds]
+        processes = fit_processes(self, evidences, rngs, own)
         self.classes_, self.n_classes_ = classes, len(classes)
-        processes = infer(evidences, optima, own, self.n_jobs)
-        self._finish(FittedModel(processes, rows, unweighted_rows(self, X, rows), split))
+        self._model = FittedModel(processes, rows, unweighted_rows(self, X, rows), split)
+        self._thetas = [process.rule.theta for process in processes]
+        self.log_marginal_likelihood_value_ = self._model.log_evidence()
+        self.converged_, self.n_iter_ = self._model.converged, self._model.n_iter
         end_fit(self, X, y, sample_weight)
-
-    def _finish(self, model: FittedModel) -> None:
-        self._model = model
-        self._thetas = [process.rule.theta for process in model.processes]
-        values = [process.log_marginal_likelihood() for process in model.processes]
-        self.log_marginal_likelihood_value_ = float(np.mean(values))
-        self.converged_, self.n_iter_ = model.converged, model.n_iter
-
-    def _evidences(self, X: Any, rows: RowMap, tasks: list[BinaryTask]) -> list[Evidence]:
-        """Return the evidence of each binary problem."""
-        model = likelihood(self.likelihood)
-        options = {} if self.tol is None else {"tol": self.tol}
-        method = methods.method(self.inference, max_iter=self.max_iter_predict, **options)
-        check_classes(model)
-        check_offers(model, method)
-        return [
-            Evidence.of(
-                rule,
-                training_inputs(self, X, rows.index[task.rows]),
-                [task.labels],
-                model,
-                method,
-                rows.weight[task.rows],
-            )
-            for rule, task in zip(self._rules(len(tasks)), tasks, strict=True)
-        ]
-
-    def _generators(self, count: int) -> list[np.random.RandomState]:
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
-        return [check_random_state(int(seed)) for seed in seeds]
-
-    def _rule(self) -> Rule:
-        return kernel_rule(self.kernel, ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed"))
-
-    def _rules(self, count: int) -> list[Rule]:
-        """Return a kernel for each binary problem, as it was tuned before if that is wanted."""
-        rule = self._rule()
-        before = self._thetas if self.warm_start else []
-        if [len(theta) for theta in before] != [len(rule.theta)] * count:
-            return [rule] * count
-        return [rule.with_theta(theta) for theta in before]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row.
@@ -368,33 +314,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
             Accepted for scikit-learn's sake: the fitted kernel is never changed.
         """
         check_is_fitted(self)
-        if theta is None:
-            if eval_gradient:
-                raise ValueError("Gradient can only be evaluated for theta!=None")
-            return self.log_marginal_likelihood_value_
-        parts, shared = self._theta_parts(np.asarray(theta, dtype=float))
-        found = [
-            process.log_marginal_likelihood(part, eval_gradient)
-            for process, part in zip(self._model.processes, parts, strict=True)
-        ]
-        if not eval_gradient:
-            return float(np.mean(found))
-        gradients = np.array([gradient for _, gradient in found]) / len(found)
-        gradient = gradients.sum(axis=0) if shared else gradients.ravel()
-        return float(np.mean([value for value, _ in found])), gradient
-
-    def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
-        """Split hyperparameters among the binary problems; tell whether they share them."""
-        processes = self._model.processes
-        count, size = len(processes), len(processes[0].rule.theta)
-        if theta.shape == (size,):
-            return [theta] * count, True
-        if theta.shape == (size * count,):
-            return list(theta.reshape(count, size)), False
-        raise ValueError(
-            f"Shape of theta must be either {size} or {size * count}. "
-            f"Obtained theta with shape {theta.shape}."
-        )
+        return self._model.log_evidence(theta, eval_gradient)
 
     def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the latent function (two classes only).
@@ -423,7 +343,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
 
 def start_from(
-    classifier: GaussianProcessClassifier, kernels: Sequence[Kernel]
+    classifier: GaussianProcessClassifier, kernels: list[Kernel]
 ) -> GaussianProcessClassifier:
     """Let a classifier with ``warm_start`` begin its fit with one kernel per binary problem."""
     classifier._thetas = [kernel.theta for kernel in kernels]

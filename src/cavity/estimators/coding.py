@@ -10,8 +10,6 @@ from scipy.special import logsumexp
 
 from cavity.arrays import Array
 
-__all__ = ["BinaryTask", "ClassTasks", "Coding", "TargetTasks", "Tasks", "class_codes", "coding"]
-
 
 class BinaryTask(NamedTuple):
     """A binary problem: which training rows take part, and their labels ±1."""

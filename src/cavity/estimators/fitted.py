@@ -1,7 +1,7 @@
 """What a fitted estimator keeps: latent functions, and how they belong to the user's table."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,120 +9,21 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.arrays import Array
 from cavity.estimators.coding import Coding
+from cavity.estimators.process import FittedProcess, block_slices, part_of
+from cavity.estimators.progress import progress_of
 from cavity.estimators.validation import RowMap
-from cavity.evidence import Evaluation, Evidence, Optimum, named_failure, threads_of
+from cavity.evidence import (
+    Evaluation,
+    Evidence,
+    named_failure,
+    starting_points,
+    threads_of,
+    tune,
+)
 from cavity.inference import Fit
-from cavity.kernels import Rule
 from cavity.sites import Marginals
-
-__all__ = ["FittedModel", "FittedProcess", "infer", "warn_about"]
-
-_BLOCK_BYTES = 16 * 2**20
-"""Memory for the covariances of one block of new inputs with the training inputs."""
-_BLOCK_ROWS = 2**14
-"""The most rows of a block: averages over a latent value take some nodes for each."""
-
-
-@dataclass(frozen=True)
-class FittedProcess:
-    """One kernel on one set of inputs, with one latent function for each target.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evidence at the tuned hyperparameters.
-    columns : array of shape (n,), optional
-        With a precomputed kernel: which columns of new covariances belong to these inputs.
-    at_bounds : sequence of str
-        In words, which hyperparameters the tuning left at a bound.
-    """
-
-    evaluation: Evaluation
-    columns: Array | None = None
-    at_bounds: Sequence[str] = ()
-
-    @property
-    def rule(self) -> Rule:
-        """The kernel's rule at the tuned hyperparameters."""
-        return self.evaluation.prior.rule  # type: ignore[no-any-return]
-
-    @property
-    def X_train_(self) -> Any:
-        """Training inputs."""
-        return self.evaluation.prior.X
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel at the tuned hyperparameters."""
-        return self.rule.kernel
-
-    @property
-    def fits(self) -> Sequence[Fit]:
-        """The inference of each target."""
-        return self.evaluation.fits
-
-    def log_marginal_likelihood(
-        self, theta: Array | None = None, eval_gradient: bool = False
-    ) -> Any:
-        """Return the log evidence, at the tuned hyperparameters or at others."""
-        if theta is None:
-            if eval_gradient:
-                raise ValueError("Gradient can only be evaluated for theta!=None")
-            return self.evaluation.value
-        theta = np.asarray(theta, dtype=float)
-        try:
-            found = self.evaluation.evidence.at(theta)
-            return (found.value, found.gradient) if eval_gradient else found.value
-        except NotPositiveDefiniteError:
-            return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
-
-    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
-        """Return mean and variance of each latent function at new inputs."""
-        found = self.in_blocks(lambda b: self.at(X[b], _part(prior_variance, b)), X)
-        return [Marginals(*(np.concatenate(p) for p in zip(*q, strict=True))) for q in found]
-
-    def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
-        """Return the same for a block of new inputs."""
-        K_star = self._cross(X)
-        own = self.rule.diag(X) if prior_variance is None else prior_variance
-        return [fit.posterior.predict(K_star, own) for fit in self.fits]
-
-    def mean(self, X: Any) -> list[Array]:
-        """Return the mean of each latent function at new inputs."""
-
-        def of_block(block: slice) -> list[Array]:
-            K_star = self._cross(X[block])
-            return [K_star @ fit.posterior.alpha for fit in self.fits]
-
-        return [np.concatenate(parts) for parts in self.in_blocks(of_block, X)]
-
-    def in_blocks(self, answer: Callable[[slice], Sequence[Any]], X: Any) -> Iterator[Any]:
-        """Collect what ``answer`` has to say of each block of new inputs."""
-        blocks = block_slices(len(X), len(self.X_train_))
-        return zip(*(answer(block) for block in blocks), strict=True)
-
-    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        return self._log_proba(self.at(X, prior_variance)[0])
-
-    def loo_log_proba(self) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return self._log_proba(self.fits[0].cavities)
-
-    def _log_proba(self, q: Marginals) -> tuple[Array, Array]:
-        tilted = self.evaluation.evidence.likelihood.tilted
-        one = np.ones_like(q.mean)
-        return tilted(-one, q).log_z, tilted(one, q).log_z
-
-    def covariance(self, X: Any) -> Array:
-        """Return the posterior covariance of the first latent function among new inputs."""
-        return self.fits[0].posterior.predict_covariance(self._cross(X), self.rule.matrix(X))
-
-    def _cross(self, X: Any) -> Array:
-        """Return the covariances of new inputs with the training inputs."""
-        return self.rule.matrix(X if self.columns is None else X[:, self.columns], self.X_train_)
 
 
 @dataclass(frozen=True)
@@ -177,11 +78,40 @@ class FittedModel:
         scores = np.empty((len(X), self._coding.n_classes))
         n_train = max(len(process.X_train_) for process in self.processes)
         for block in block_slices(len(X), n_train):
-            part = _part(prior_variance, block)
+            part = part_of(prior_variance, block)
             scores[block] = self._coding.scores(
                 [p.log_proba(X[block], part) for p in self.processes]
             )
         return scores
+
+    def log_evidence(self, theta: Array | None = None, eval_gradient: bool = False) -> Any:
+        """Return the log evidence, the mean over the processes, at the fit or at other theta.
+
+        These may be one kernel's, used for all processes, or all kernels' one after the other.
+        """
+        if theta is None and eval_gradient:
+            raise ValueError("Gradient can only be evaluated for theta!=None")
+        if theta is None:
+            return float(np.mean([process.evaluation.value for process in self.processes]))
+        parts, shared = self._theta_parts(np.asarray(theta, dtype=float))
+        each = zip(self.processes, parts, strict=True)
+        found = [process.log_evidence(part, eval_gradient) for process, part in each]
+        value = float(np.mean([value for value, _ in found]))
+        gradients = np.array([gradient for _, gradient in found]) / len(found)
+        gradient = gradients.sum(axis=0) if shared else gradients.ravel()
+        return (value, gradient) if eval_gradient else value
+
+    def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
+        """Split hyperparameters among the processes; tell whether they share them."""
+        count, size = len(self.processes), len(self.processes[0].rule.theta)
+        if theta.shape == (size,):
+            return [theta] * count, True
+        if theta.shape == (size * count,):
+            return list(theta.reshape(count, size)), False
+        raise ValueError(
+            f"Shape of theta must be either {size} or {size * count}. "
+            f"Obtained theta with shape {theta.shape}."
+        )
 
     def loo_scores(self) -> Array:
         """Return the same for each row of the table given all the others."""
@@ -210,15 +140,32 @@ class FittedModel:
         return self.coding
 
 
-def infer(
+def fitted_model(estimator: Any) -> Any:
+    """Return the model of a fitted estimator, or None."""
+    return getattr(estimator, "_model", None)
+
+
+def fit_processes(
+    estimator: Any,
     evidences: Sequence[Evidence],
-    optima: Sequence[Optimum],
+    rngs: Sequence[np.random.RandomState],
     columns: Sequence[Array | None],
-    n_jobs: int | None,
 ) -> list[FittedProcess]:
-    """Infer at the hyperparameters found, side by side."""
+    """Tune every evidence as the estimator's parameters say, and infer at the optima."""
+    tunes, n_restarts = estimator.optimizer is not None, estimator.n_restarts_optimizer
+    starts = [
+        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
+        for evidence, rng in zip(evidences, rngs, strict=True)
+    ]
+    optima = tune(
+        evidences,
+        starts,
+        optimizer=estimator.optimizer,
+        n_jobs=estimator.n_jobs,
+        progress=progress_of(estimator),
+    )
     threads = threads_of(evidences)
-    run = Parallel(n_jobs=n_jobs if len(evidences) > 1 else 1)
+    run = Parallel(n_jobs=estimator.n_jobs if len(evidences) > 1 else 1)
     with threads():
         found = run(
             delayed(_evaluate)(evidence, optimum.theta, threads)
@@ -231,16 +178,6 @@ def infer(
 def _evaluate(evidence: Evidence, theta: Array, threads: Callable[[], Any]) -> Evaluation:
     with threads(), named_failure(evidence.rule.with_theta(theta)):
         return evidence.at(theta)
-
-
-def block_slices(n: int, n_train: int) -> Iterator[slice]:
-    """Cut new inputs into blocks whose answers need a bounded amount of memory."""
-    rows = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // (8 * n_train)))
-    return (slice(i, i + rows) for i in range(0, n, rows))
-
-
-def _part(values: Array | None, block: slice) -> Array | None:
-    return None if values is None else values[block]
 
 
 def warn_about(model: FittedModel) -> None:

@@ -19,8 +19,6 @@ from cavity.estimators.streams import Rows, take_rows
 from cavity.estimators.validation import check_classes, validate_inputs
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
-__all__ = ["OnlineGaussianProcessClassifier", "OnlineGaussianProcessRegressor"]
-
 _CONSTRAINTS: dict[str, Any] = {
     "kernel": [Kernel, None],
     "budget": [Interval(Integral, 1, None, closed="left")],

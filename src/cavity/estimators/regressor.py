@@ -5,32 +5,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cavity import inference as methods
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
-from cavity.estimators.fitted import FittedModel, FittedProcess, infer, warn_about
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, progress_of, with_callbacks
+from cavity.estimators.fitted import FittedModel, fit_processes, warn_about
+from cavity.estimators.problems import noise_variances, regressor_rule, scaling, target_evidence
+from cavity.estimators.process import FittedProcess
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
     check_prior_variance,
     check_rows,
     is_precomputed,
-    kernel_rule,
-    training_inputs,
     unweighted_rows,
     validate_inputs,
 )
-from cavity.evidence import Evidence, tune
-from cavity.kernels import Rule
-from cavity.likelihoods import Gaussian
-
-__all__ = ["GaussianProcessRegressor"]
-
-_SMALLEST_NOISE = 1e-20
-"""Noise of zero would be sites of infinite precision."""
 
 
 class GaussianProcessRegressor(
@@ -169,35 +161,21 @@ class GaussianProcessRegressor(
         X, y = validate_inputs(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self._check_n_targets(y)
-        noise = self._noise(len(y))
+        noise = noise_variances(self.alpha, len(y))
         labels = np.column_stack([y, noise])
         rows = check_rows(
-            sample_weight, X, labels, self._rule(), merge=not is_precomputed(self.kernel)
+            sample_weight, X, labels, regressor_rule(self), merge=not is_precomputed(self.kernel)
         )
-        origin, scale = self._scaling(y[rows.index], rows.weight)
+        origin, scale = scaling(y[rows.index], rows.weight, self.normalize_y)
         y_train = (y[rows.index] - origin) / scale
-        evidence = Evidence.of(
-            self._rule(),
-            training_inputs(self, X, rows.index),
-            list(y_train.reshape(len(y_train), -1).T),
-            Gaussian(noise[rows.index]),
-            methods.method(self.inference),
-            rows.weight,
-        )
-        optima = tune(
-            [evidence],
-            optimizer=self.optimizer,
-            n_restarts=self.n_restarts_optimizer,
-            rngs=[check_random_state(self.random_state)],
-            n_jobs=self.n_jobs,
-            progress=progress_of(self),
-        )
+        evidence = target_evidence(self, X, rows, y_train, noise)
         own = rows.index if is_precomputed(self.kernel) else None
-        processes = infer([evidence], optima, [own], self.n_jobs)
+        rng = check_random_state(self.random_state)
+        processes = fit_processes(self, [evidence], [rng], [own])
         unweighted = unweighted_rows(self, X, rows)
         self._model = FittedModel(processes, rows, unweighted, None, origin, scale, noise)
         self.X_train_, self.y_train_ = processes[0].X_train_, y_train
-        self.log_marginal_likelihood_value_ = processes[0].log_marginal_likelihood()
+        self.log_marginal_likelihood_value_ = self._model.log_evidence()
         end_fit(self, X, y, sample_weight)
 
     def _check_n_targets(self, y: Array) -> None:
@@ -207,29 +185,6 @@ class GaussianProcessRegressor(
                 "The number of targets seen in `y` is different from the parameter `n_targets`. "
                 f"Got {seen} != {self.n_targets}."
             )
-
-    def _rule(self) -> Rule:
-        return kernel_rule(self.kernel, ConstantKernel() * RBF())
-
-    def _noise(self, n: int) -> Array:
-        noise = np.asarray(self.alpha, dtype=np.float64)
-        if noise.size not in (1, n) or noise.ndim > 1:
-            raise ValueError(
-                "alpha must be a scalar or an array with same number of entries as y. "
-                f"({noise.shape[0]} != {n})"
-            )
-        if not np.all(noise >= 0.0):
-            raise ValueError("alpha must be at least zero everywhere.")
-        return np.maximum(np.broadcast_to(noise, (n,)), _SMALLEST_NOISE)
-
-    def _scaling(self, y: Array, weight: Array) -> tuple[Array, Array]:
-        """Return what to take off and what to divide by; a constant target is left at scale 1."""
-        if not self.normalize_y:
-            return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
-        mean = np.average(y, axis=0, weights=weight)
-        scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight))
-        constant = scale < 10.0 * np.finfo(scale.dtype).eps * np.abs(mean)
-        return mean, np.where(constant | (scale == 0.0), 1.0, scale)
 
     def predict(
         self,
@@ -275,7 +230,7 @@ class GaussianProcessRegressor(
         return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._model.scale
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
-        rule, count = self._rule(), self.n_targets or 1
+        rule, count = regressor_rule(self), self.n_targets or 1
         mean = np.zeros(len(X)) if count == 1 else np.zeros((len(X), count))
         if return_cov:
             cov = rule.matrix(X)
@@ -381,7 +336,7 @@ class GaussianProcessRegressor(
             Accepted for scikit-learn's sake: the fitted kernel is never changed.
         """
         check_is_fitted(self, "_model")
-        return self._process.log_marginal_likelihood(theta, eval_gradient)
+        return self._model.log_evidence(theta, eval_gradient)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -29,8 +29,6 @@ from cavity.storage.codecs import (
     likelihood_to_json,
 )
 
-__all__ = ["Memory", "OnlineEstimator"]
-
 _CODERS = {
     "kernel": (kernel_to_json, kernel_from_json),
     "likelihood": (likelihood_to_json, likelihood_from_json),

@@ -16,15 +16,6 @@ from cavity.sites import Marginals
 from cavity.storage import StorageError
 from cavity.storage.codecs import kernel_from_json, kernel_to_json
 
-__all__ = [
-    "KernelCovariance",
-    "Rows",
-    "Stream",
-    "streams_from_file",
-    "streams_to_file",
-    "take_rows",
-]
-
 _PREDICTED = 2048
 """New inputs asked about at a time."""
 _PARTS = ("Z", "L", "mean", "cov")

@@ -13,21 +13,6 @@ from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
 from cavity.likelihoods import Likelihood
 
-__all__ = [
-    "RowMap",
-    "check_classes",
-    "check_offers",
-    "check_prior_variance",
-    "check_rows",
-    "is_precomputed",
-    "kernel_rule",
-    "may_merge",
-    "select_rows",
-    "training_inputs",
-    "unweighted_rows",
-    "validate_inputs",
-]
-
 
 def is_precomputed(kernel: Any) -> bool:
     """Whether the inputs are covariances."""

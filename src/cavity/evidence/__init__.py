@@ -1,7 +1,15 @@
 """The evidence of a kernel's hyperparameters, and its maximum."""
 
 from cavity.evidence.evidence import Evaluation, Evidence
-from cavity.evidence.tuning import Optimum, Progress, maximise, named_failure, threads_of, tune
+from cavity.evidence.tuning import (
+    Optimum,
+    Progress,
+    maximise,
+    named_failure,
+    starting_points,
+    threads_of,
+    tune,
+)
 
 __all__ = [
     "Evaluation",
@@ -10,6 +18,7 @@ __all__ = [
     "Progress",
     "maximise",
     "named_failure",
+    "starting_points",
     "threads_of",
     "tune",
 ]

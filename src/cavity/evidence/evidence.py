@@ -15,8 +15,6 @@ from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior, KernelRule
 from cavity.sites import Rows
 
-__all__ = ["Evaluation", "Evidence"]
-
 _DIFFERENCE = 1e-4
 """Step of the central differences in log hyperparameters, for methods without a gradient."""
 _USABLE = 1e-2

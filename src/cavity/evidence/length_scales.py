@@ -7,8 +7,6 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.kernels import length_scales
 
-__all__ = ["Coordinates"]
-
 _LONG = 5.0
 """Scales longer than this many times the given one are described by their inverse."""
 _ENDLESS = 1e3

@@ -16,8 +16,6 @@ from cavity.inference import WarmStart
 if TYPE_CHECKING:
     from cavity.evidence.tuning import Progress
 
-__all__ = ["Objective", "l_bfgs_b"]
-
 _HOPELESS = 1e50
 """Score of a failed evaluation where there is no other to compare with."""
 _MEMORY = 50

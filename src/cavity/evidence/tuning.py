@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -17,8 +17,6 @@ from cavity.evidence.evidence import Evidence
 from cavity.evidence.objective import Objective, l_bfgs_b
 from cavity.priors import KernelRule
 from cavity.sites import Rows
-
-__all__ = ["Optimizer", "Optimum", "Progress", "maximise", "named_failure", "threads_of", "tune"]
 
 _TUNING_TOL = {True: 1e-4, False: 1e-6}
 """Residual of an inference that is good enough for a search, by whether its evidence is stationary
@@ -99,33 +97,28 @@ class named_failure:  # noqa: N801  (a context manager reads as a verb)
 
 def tune(
     evidences: Sequence[Evidence],
+    starts: Sequence[Sequence[Array]] | None = None,
     *,
-    thetas: Sequence[Array] | None = None,
     bounds: Sequence[Array] | None = None,
-    optimizer: str | Optimizer | None = "fmin_l_bfgs_b",
-    n_restarts: int = 0,
-    rngs: Sequence[RandomGenerator | None] | None = None,
+    optimizer: str | Optimizer = "fmin_l_bfgs_b",
     n_jobs: int | None = None,
     progress: Callable[[Sequence[int]], Sequence[Progress]] | None = None,
 ) -> list[Optimum]:
     """Find the hyperparameters of most evidence, for each of several evidences.
 
-    All starts of all evidences share the workers. They are drawn before any of them is tried, so
-    that the number of workers changes nothing but the time.
+    All starts of all evidences share the workers, whose number changes nothing but the time.
 
     Parameters
     ----------
     evidences : sequence of Evidence
-    thetas : sequence of arrays of shape (p,), optional
-        Where to begin, for each evidence; by default at the rules' own hyperparameters.
+    starts : sequence of sequences of arrays of shape (p,), optional
+        Where to begin, for each evidence; without any, its hyperparameters are left alone. By
+        default each begins at its own rule's. `starting_points` draws more of them.
     bounds : sequence of arrays of shape (p, 2), optional
-        Log bounds, one array for each evidence; by default the rules' own.
-    optimizer : "fmin_l_bfgs_b", callable or None
-        None leaves the hyperparameters alone. The default is L-BFGS-B in `Coordinates`; a callable
-        with scikit-learn's signature gets an objective of theta.
-    n_restarts : int
-        Further starts, drawn uniformly inside the log bounds.
-    rngs : sequence of numpy random generators, one for each evidence; needed for restarts
+        Log bounds, for each evidence; by default the rules' own.
+    optimizer : "fmin_l_bfgs_b" or callable
+        The default is L-BFGS-B in `Coordinates`; a callable with scikit-learn's signature gets an
+        objective of theta.
     n_jobs : int or None
         How many starts are tried at a time.
     progress : callable, optional
@@ -146,29 +139,25 @@ def tune(
     >>> optimum.value > evidence.at(evidence.rule.theta).value
     True
     """
-    first = thetas or [evidence.rule.theta for evidence in evidences]
     spaces = bounds or [evidence.rule.bounds for evidence in evidences]
-    generators: Sequence[RandomGenerator | None] = rngs or [None] * len(evidences)
-    starts = [
-        _starting_points(theta, space, n_restarts, rng)
-        for theta, space, rng in zip(first, spaces, generators, strict=True)
-    ]
-    if optimizer is None:
-        starts = [[] for _ in evidences]
-    told = _told(progress, [len(own) for own in starts])
+    begin = [[evidence.rule.theta] for evidence in evidences] if starts is None else starts
+    told = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
     search = optimizer if callable(optimizer) else l_bfgs_b
+    jobs = [(i, theta) for i, own in enumerate(begin) for theta in own]
     threads = threads_of(evidences)
-    each = list(zip(evidences, spaces, starts, strict=True))
-    jobs = [(evidence, space, theta) for evidence, space, own in each for theta in own]
     run = Parallel(n_jobs=n_jobs if len(jobs) > 1 else 1, return_as="generator")
+    found: list[list[Optimum]] = [[] for _ in evidences]
     with threads():
-        calls = zip(jobs, told, strict=True)
-        found = run(delayed(_tune_from)(*job, search, p, threads) for job, p in calls)
-        optima = _reported(found, told)
-        return [
-            _best_of(evidence.rule, space, [next(optima) for _ in own])
-            for evidence, space, own in each
-        ]
+        optima = run(
+            delayed(_tune_from)(evidences[i], spaces[i], theta, search, heard, threads)
+            for (i, theta), heard in zip(jobs, told, strict=True)
+        )
+        for (i, _), heard, optimum in zip(jobs, told, optima, strict=True):
+            if heard:
+                heard.summarise(optimum)
+            found[i].append(optimum)
+    each = zip(evidences, spaces, found, strict=True)
+    return [_best_of(evidence.rule, space, own) for evidence, space, own in each]
 
 
 def maximise(
@@ -183,18 +172,11 @@ def maximise(
 ) -> Optimum:
     """Maximise one evidence from given hyperparameters, inside given log bounds.
 
-    Parameters are those of `tune`; without an ``optimizer`` it is L-BFGS-B.
+    As `tune`, with ``n_restarts`` further starts drawn from ``rng``.
     """
-    [found] = tune(
-        [evidence],
-        thetas=[theta],
-        bounds=[bounds],
-        optimizer=optimizer or "fmin_l_bfgs_b",
-        n_restarts=n_restarts,
-        rngs=[rng],
-        n_jobs=n_jobs,
-    )
-    return found
+    starts = starting_points(theta, bounds, n_restarts, rng)
+    how = optimizer or "fmin_l_bfgs_b"
+    return tune([evidence], [starts], bounds=[bounds], optimizer=how, n_jobs=n_jobs)[0]
 
 
 def threads_of(evidences: Sequence[Evidence]) -> Callable[[], AbstractContextManager[Any]]:
@@ -204,21 +186,7 @@ def threads_of(evidences: Sequence[Evidence]) -> Callable[[], AbstractContextMan
     return one_thread if small else nullcontext
 
 
-def _told(
-    progress: Callable[[Sequence[int]], Sequence[Progress]] | None, counts: Sequence[int]
-) -> Sequence[Progress | None]:
-    return progress(counts) if progress else [None] * sum(counts)
-
-
-def _reported(found: Iterable[Optimum], told: Sequence[Progress | None]) -> Iterator[Optimum]:
-    """Yield the optima, each reported as soon as it is there."""
-    for optimum, progress in zip(found, told, strict=True):
-        if progress:
-            progress.summarise(optimum)
-        yield optimum
-
-
-def _starting_points(
+def starting_points(
     theta: Array,
     bounds: Array,
     n_restarts: int,

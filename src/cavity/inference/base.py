@@ -12,17 +12,6 @@ from cavity.inference.sweeps import sweep
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Marginals, Matched, Moments, Rows, Slope, expand, match
 
-__all__ = [
-    "METHODS",
-    "Method",
-    "expanded",
-    "log_joint",
-    "register",
-    "site_of",
-    "through_cavity",
-    "whole_copies",
-]
-
 
 @dataclass(frozen=True)
 class Method(ABC):

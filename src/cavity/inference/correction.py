@@ -4,8 +4,6 @@ from cavity.arrays import Array, matmul, namespace
 from cavity.inference.problem import Fit
 from cavity.sites import cavity
 
-__all__ = ["second_order_correction"]
-
 
 def second_order_correction(fit: Fit) -> float:
     """Return what to add to EP's log evidence (Opper, Paquet & Winther 2013).

@@ -11,8 +11,6 @@ from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
 from cavity.sites import Local, Moments, Rows, Slope
 
-__all__ = ["Ensemble"]
-
 
 @register
 class Ensemble(Method):

@@ -11,8 +11,6 @@ from cavity.inference.sequential import one_by_one
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Marginals, Moments, Rows, Sites, cavity, log_integral
 
-__all__ = ["EP"]
-
 
 @register
 @dataclass(frozen=True)

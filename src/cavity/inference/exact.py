@@ -9,8 +9,6 @@ from cavity.inference.self_consistent import dense_fit, equations_of
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Matched, Moments, Rows
 
-__all__ = ["Exact"]
-
 
 @register
 class Exact(Method):

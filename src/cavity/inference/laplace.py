@@ -7,8 +7,6 @@ from cavity.inference.base import Method, expanded, log_joint, register
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Matched, Moments, Rows, Slope
 
-__all__ = ["Laplace"]
-
 
 @register
 class Laplace(Method):

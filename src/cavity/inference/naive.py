@@ -7,8 +7,6 @@ from cavity.inference.base import Method, register, whole_copies
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Moments, Rows, Slope
 
-__all__ = ["Naive"]
-
 
 @register
 class Naive(Method):

@@ -19,8 +19,6 @@ from cavity.solvers import Solution, conjugate_gradients, solve
 if TYPE_CHECKING:
     from cavity.inference.base import Method
 
-__all__ = ["Equations", "Means", "Steps", "solve_means"]
-
 _ROUNDING = 16.0
 # An equation that rounding alone can miss by more than this is not solved.
 _FORGIVEN = 1e-5

@@ -14,8 +14,6 @@ from cavity.sites import Marginals, Rows, Sites, Slope, cavity
 if TYPE_CHECKING:
     from cavity.inference.base import Method
 
-__all__ = ["Fit", "Problem", "Report", "WarmStart", "report_of"]
-
 
 class Problem(NamedTuple):
     """Latent values with a prior, seen through a likelihood.

@@ -22,8 +22,6 @@ from cavity.solvers import Solution, contraction, solve
 if TYPE_CHECKING:
     from cavity.inference.base import Method
 
-__all__ = ["dense_fit", "equations_of", "fixed_variance", "self_consistent"]
-
 _INNER_ITERATIONS = 100
 _WARM = 1e-3
 # Changes below this that do not fall any more are rounding.

@@ -21,8 +21,6 @@ from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior
 from cavity.sites import Local, Marginals, Moments, Rows, Sites, cavity, change_of_sites
 
-__all__ = ["Sequential", "one_by_one"]
-
 _INDEFINITE = 100.0
 _SMALLEST_REST = 1e-12
 _BLOCK = 64

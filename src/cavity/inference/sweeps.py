@@ -19,8 +19,6 @@ from cavity.sites import Rows, Sites, change_of_sites, moved
 if TYPE_CHECKING:
     from cavity.inference.base import Method
 
-__all__ = ["sweep"]
-
 _SMALLEST_STEP, _GROWTH = 0.02, 1.4
 _PATIENCE = 3
 """Rounds that a sweep may take for each one that Newton's method is allowed."""

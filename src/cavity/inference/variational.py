@@ -8,8 +8,6 @@ from cavity.inference.base import Method, register
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Marginals, Matched, Moments, Rows, expand
 
-__all__ = ["Variational"]
-
 
 @register
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.columns import columns
-
-__all__ = ["Comparison", "ComparisonRow", "compare_inference"]
+from cavity.resampling.scores import class_scores
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """What one inference method made of the data.
+    """The results of one inference method.
 
     Attributes
     ----------
@@ -65,8 +64,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         names = [field.name for field in fields(ComparisonRow)]
-        cells = [[_cell(getattr(row, name)) for name in names] for row in self.rows]
-        return "\n".join(columns(names, cells))
+        lines = [[_shown(getattr(row, name)) for name in names] for row in self.rows]
+        return "\n".join(columns(names, lines, ".4f"))
 
 
 def compare_inference(
@@ -79,7 +78,7 @@ def compare_inference(
     optimizer: Any = "fmin_l_bfgs_b",
     random_state: Any = None,
 ) -> Comparison:
-    """Fit a classifier by several inference methods and put their answers side by side.
+    """Return the results of several inference methods, fitted to the same data, as one table.
 
     Parameters
     ----------
@@ -119,22 +118,21 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(X, y)
     seconds = time.perf_counter() - begin
-    proba, code = classifier.loo_proba_, np.searchsorted(classifier.classes_, y)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(classifier.loo_proba_)
+    codes = np.searchsorted(classifier.classes_, y)
+    loo = class_scores(log_p, codes, np.full(len(codes), 1.0 / len(codes)))
     has_correction = hasattr(classifier, "evidence_correction_")
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,
         correction=classifier.evidence_correction_ if has_correction else float("nan"),
-        loo_log_loss=float(-np.mean(np.log(proba[np.arange(len(code)), code]))),
-        loo_error=float(np.mean(np.argmax(proba, axis=1) != code)),
+        loo_log_loss=float(loo.log_loss),
+        loo_error=float(loo.error),
         seconds=seconds,
         converged=classifier.converged_,
     )
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.4f}"
-    return str(value)
+def _shown(value: Any) -> Any:
+    return "" if isinstance(value, float) and np.isnan(value) else value

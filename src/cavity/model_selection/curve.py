@@ -1,6 +1,7 @@
-"""A learning curve: what one theory, or one simulation, says about training sets of many sizes."""
+"""A learning curve: averages over training sets of many sizes, by theory or by refitting."""
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -8,16 +9,14 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.model_selection.columns import columns
-from cavity.model_selection.forecast import Forecast, Trend
+from cavity.model_selection.forecast import ErrorTrend, Forecast
 from cavity.model_selection.suspects import Suspects, rank
-
-__all__ = ["LearningCurve", "Source"]
 
 Measure = Callable[[Array, Array], Array]
 
 
 class Source(Protocol):
-    """Where a curve came from, and what more it can be asked."""
+    """What a curve was made of, for whatever else is asked of it."""
 
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
@@ -25,8 +24,8 @@ class Source(Protocol):
     def measure(self, g: Measure) -> Array:
         """Average g(prediction, y) over training sets, of shape (sizes, n)."""
 
-    def trend(self, measure: str) -> Trend:
-        """Return the curve of a held-out measure up to the whole pool."""
+    def trend(self, measure: str) -> ErrorTrend:
+        """Return the curve of a held-out score, to be continued beyond the pool."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,8 +61,8 @@ class LearningCurve:
         function for a classifier, of the target for a regressor.
     point_support : ndarray of shape (n_sizes, n)
         Log of each label's held-out probability (or density), averaged over training sets.
-    point_evidence : ndarray of shape (n_sizes, n)
-        Evidence against each label: log odds, or how many standard deviations a target is off.
+    point_doubt : ndarray of shape (n_sizes, n)
+        About each label: log odds against it, or how many standard deviations a target is off.
     apparent_error, apparent_log_loss : float
         Of the fit to the whole pool, on the pool itself.
     y : ndarray of shape (n,)
@@ -91,7 +90,7 @@ class LearningCurve:
     point_mean: Array
     point_variance: Array
     point_support: Array
-    point_evidence: Array
+    point_doubt: Array
     apparent_error: float
     apparent_log_loss: float
     y: Array
@@ -102,6 +101,14 @@ class LearningCurve:
     residual: Array
     source: Source
     standard_error: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def point_evidence(self) -> Array:
+        """The former name of ``point_doubt``."""
+        warnings.warn(
+            "LearningCurve.point_evidence is now point_doubt", DeprecationWarning, stacklevel=2
+        )
+        return self.point_doubt
 
     @property
     def error_632(self) -> Array:
@@ -191,7 +198,7 @@ class LearningCurve:
         [(name, value)] = given
         return self._trend(name).size_for(value)
 
-    def _trend(self, measure: str) -> Trend:
+    def _trend(self, measure: str) -> ErrorTrend:
         if measure not in ("error", "log_loss"):
             raise ValueError(f"measure must be 'error' or 'log_loss'; got {measure!r}.")
         return self.source.trend(measure)
@@ -207,7 +214,7 @@ class LearningCurve:
         Returns
         -------
         Suspects
-            A table with the evidence for each, the strongest first.
+            A table with the doubt about each label, the largest first.
         """
         last = int(np.argmax(self.train_sizes))
         return rank(
@@ -215,12 +222,12 @@ class LearningCurve:
             self.y,
             self._suggestion(self.point_mean[last]),
             np.exp(self.point_support[last]),
-            self.point_evidence[last],
+            self.point_doubt[last],
             self.point_error[last],
         )
 
     def _suggestion(self, mean: Array) -> Array:
-        """Return what the held-out predictions say in place of the labels."""
+        """Return the labels that the held-out predictions suggest."""
         if self.classes is None:
             return mean
         best = (mean > 0.0).astype(int) if mean.ndim == 1 else np.argmax(mean, axis=1)
@@ -247,12 +254,15 @@ class LearningCurve:
 
     def __repr__(self) -> str:
         found = {"train_size": self.train_sizes, **self._columns()}
-        lines = [[_cell(value) for value in line] for line in zip(*found.values(), strict=True)]
+        lines = list(zip(*found.values(), strict=True))
         title = f"{self.task} learning curve, {self.resampling}, {self.theory}"
         return "\n".join([title, *columns(list(found), lines)])
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return f"{value:.4g}"
+def solved(by_size: Sequence[Sequence[Any]]) -> dict[str, Array]:
+    """Return how equations were solved at each size, from all that was solved there."""
+    return {
+        "converged": np.array([all(s.converged for s in of_size) for of_size in by_size]),
+        "n_iter": np.array([max(s.n_iter for s in of_size) for of_size in by_size]),
+        "residual": np.array([max(s.residual for s in of_size) for of_size in by_size]),
+    }

@@ -9,36 +9,22 @@ from cavity.model_selection.curve import LearningCurve
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.simulation import simulate_learning_curve
 
-__all__ = ["LearningCurveDisplay"]
-
-_NAMES = {
-    "error": "test_error",
-    "log_loss": "test_log_loss",
-    "brier": "test_brier",
-    "pool_error": "pool_error",
-    "posterior_variance": "posterior_variance",
-}
 _LABELS = {
-    "classification": {
-        "error": "held-out error rate",
-        "log_loss": "held-out log loss",
-        "brier": "held-out Brier score",
-        "pool_error": "error rate on the pool",
-        "posterior_variance": "posterior variance",
-    },
-    "regression": {
-        "error": "held-out mean squared error",
-        "log_loss": "held-out negative log density",
-        "pool_error": "mean squared error on the pool",
-        "posterior_variance": "posterior variance",
-    },
+    "test_error": ("held-out error rate", "held-out mean squared error"),
+    "test_log_loss": ("held-out log loss", "held-out negative log density"),
+    "test_brier": ("held-out Brier score", ""),
+    "pool_error": ("error rate on the pool", "mean squared error on the pool"),
+    "posterior_variance": ("posterior variance", "posterior variance"),
 }
+"""What each array of a curve is called: of classes, and of a real target."""
+_NAMES = {name.removeprefix("test_"): name for name in _LABELS}
+_DRAWN_BY = ("resampling", "sample_weight")
 _BLUE, _INK = "#1f5fa8", "#222222"
 _FORECAST_SIZES = 60
 
 
 class LearningCurveDisplay:
-    """A learning curve drawn: theory as a line, refits as points, the forecast as a band.
+    """A drawing of a learning curve: theory as a line, refits as points, a forecast as a band.
 
     Make one with `from_curve` or `from_estimator`; all parameters are kept as attributes.
 
@@ -108,8 +94,7 @@ class LearningCurveDisplay:
 
         Parameters
         ----------
-        curve : LearningCurve
-        measure, simulation, forecast, level
+        curve, measure, simulation, forecast, level
             As for the class.
         ax : matplotlib Axes, optional
         **line_options
@@ -161,29 +146,14 @@ class LearningCurveDisplay:
         -------
         LearningCurveDisplay
         """
-        curve = learning_curve(estimator, X, y, **options)
-        simulation = None
+        curve, simulation = learning_curve(estimator, X, y, **options), None
         if n_repeats is not None:
-            shared = {k: v for k, v in options.items() if k in ("resampling", "sample_weight")}
-            simulation = simulate_learning_curve(
-                estimator,
-                X,
-                y,
-                train_sizes=curve.train_sizes.astype(int),
-                n_repeats=n_repeats,
-                random_state=random_state,
-                n_jobs=n_jobs,
-                **shared,
-            )
-        return cls.from_curve(
-            curve,
-            measure=measure,
-            ax=ax,
-            simulation=simulation,
-            forecast=forecast,
-            level=level,
-            **(line_options or {}),
-        )
+            about = {name: options[name] for name in _DRAWN_BY if name in options}
+            about |= {"n_repeats": n_repeats, "random_state": random_state, "n_jobs": n_jobs}
+            sizes = curve.train_sizes.astype(int)
+            simulation = simulate_learning_curve(estimator, X, y, train_sizes=sizes, **about)
+        display = cls(curve, measure=measure, simulation=simulation, forecast=forecast, level=level)
+        return display.plot(ax=ax, **(line_options or {}))
 
     def plot(self, ax: Any = None, **line_options: Any) -> "LearningCurveDisplay":
         """Draw into given axes, or into new ones.
@@ -206,7 +176,7 @@ class LearningCurveDisplay:
         (self.line_,) = self.ax_.plot(self.curve.train_sizes, values, **(style | line_options))
         self.errorbar_ = self._draw_simulation()
         self.forecast_line_, self.forecast_band_ = self._draw_forecast()
-        self._dress()
+        self._label()
         return self
 
     def _values(self, curve: LearningCurve) -> Array:
@@ -257,9 +227,11 @@ class LearningCurveDisplay:
         (line,) = self.ax_.plot(sizes, found.value, "--", color=color, linewidth=1.5, label=label)
         return line, band
 
-    def _dress(self) -> None:
+    def _label(self) -> None:
         self.ax_.set_xlabel("training examples")
-        self.ax_.set_ylabel(_LABELS[self.curve.task][self.measure])
+        of_classes, of_target = _LABELS[_NAMES[self.measure]]
+        is_class = self.curve.task == "classification"
+        self.ax_.set_ylabel(of_classes if is_class else of_target)
         self.ax_.grid(True, color="#dddddd", linewidth=0.6)
         self.ax_.set_axisbelow(True)
         self.ax_.spines[["top", "right"]].set_visible(False)

@@ -1,13 +1,13 @@
-"""Beyond the data at hand: how a learning curve goes on.
+"""How a learning curve goes on beyond the data at hand.
 
 Learning curves of Gaussian processes fall as powers of the number of examples towards a floor.
-The last part of a curve is fitted by e(m) = a + b m^−c, its upper end counting most, and continued
-by the power c that fits best; other powers that fit nearly as well say how far the continuation
-can be trusted. The kernel is taken to stay as it is, and new examples to be like the old ones.
+A curve is fitted by e(m) = a + b m^−c, its upper end counting most, and continued by the power c
+that fits best; other powers that fit nearly as well give the width of the interval. The kernel is
+taken to stay as it is, and new examples to be like the old ones.
 
-Where the curve stands is the larger doubt: a hundred labels judge an error rate to a few per cent.
-A second judge needs no labels, the error that the model expects of itself. A weighted mean of the
-two is continued; with many labels, or against clear ones, it is what the labels say.
+The level of the curve is less certain than its shape: a hundred labels give an error rate to a few
+per cent. The error that the model expects of itself needs no labels. A weighted mean of the two is
+continued; with many labels, or where the two clearly differ, the labels decide.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,6 @@ from scipy.stats import norm
 
 from cavity.arrays import Array
 
-__all__ = ["Forecast", "Trend", "calibrated", "forecast_sizes", "reconcile", "sampling_error"]
-
 _POWERS = np.geomspace(0.1, 3.0, 40)
 # A fit is nearly as good as the best one if it misses by twice as much, or by this share.
 _AS_GOOD, _NEGLIGIBLE = 2.0, 2e-3
@@ -32,9 +30,9 @@ _FARTHEST = 1000.0
 # As many successes and failures are added to a rate before its standard error is taken (Agresti
 # and Coull): no error among a hundred examples does not make the error rate zero.
 _ADDED = 2.0
-# The examples that judge also train: by Nadeau and Bengio's correction of ten-fold
+# The examples are used for training and for testing: by Nadeau and Bengio's correction of ten-fold
 # cross-validation this doubles the variance of the average.
-_TWO_ROLES = 2.0
+_SHARED_EXAMPLES = 2.0
 # How far the error that a model expects of itself may be off: a share of it. Tuned models were
 # off by less on most halves of the data sets that this was tried on.
 _SELF_DOUBT = 0.4
@@ -81,17 +79,18 @@ def sampling_error(points: Array, share: Array, *, rate: bool) -> float:
     """
     mean, effective = float(points @ share), 1.0 / float(np.sum(share**2))
     if not rate:
-        return float(np.sqrt(_TWO_ROLES * (points - mean) ** 2 @ share / effective))
+        return float(np.sqrt(_SHARED_EXAMPLES * (points - mean) ** 2 @ share / effective))
     effective += 2.0 * _ADDED
     mean += (_ADDED - 2.0 * _ADDED * mean) / effective
-    return float(np.sqrt(_TWO_ROLES * mean * (1.0 - mean) / effective))
+    return float(np.sqrt(_SHARED_EXAMPLES * mean * (1.0 - mean) / effective))
 
 
 def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Array:
-    """Correct a classifier's expected error rate for how sure of itself it should be.
+    """Return a classifier's expected error rate, corrected for over- or underconfidence.
 
-    A timid model expects more errors than it makes, and a larger log loss than it has; a bold one
-    expects too little of both. The log loss needs fewer labels than the error rate to tell.
+    An underconfident model expects more errors than it makes and a larger log loss than it has, an
+    overconfident one too little of both. Fewer labels are needed to measure this by the log loss
+    than by the error rate.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Ar
 
 
 def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
-    """Weigh a curve that labels judge against what the model expects of itself.
+    """Return the weighted mean of a curve by the labels and what the model expects of itself.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
     -------
     array of shape (k,)
         Expected + w (judged − expected), the weight w from the variances of the two at the end.
-        Where they differ by more than these allow, the expectation is what is wrong.
+        Where they differ by more than these allow, the expectation is taken to be wrong.
 
     Examples
     --------
@@ -138,13 +137,13 @@ def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
     """
     difference = float(judged[-1] - expected[-1])
     doubt = max((_SELF_DOUBT * float(expected[-1])) ** 2, difference**2 - sampling**2)
-    # Two perfect judges leave nothing to weigh.
+    # Both variances may be zero.
     weight = doubt / max(doubt + sampling**2, _SMALLEST)
     return expected + weight * (judged - expected)
 
 
-class _Fit(NamedTuple):
-    """a + b x^−c, and by how much it misses."""
+class PowerLaw(NamedTuple):
+    """A fit a + b x^−c, and by how much it misses."""
 
     a: float
     b: float
@@ -156,8 +155,8 @@ class _Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trend:
-    """A learning curve up to nearly the size of its pool, and where it leads.
+class ErrorTrend:
+    """A learning curve up to nearly the size of its pool, and its continuation.
 
     Parameters
     ----------
@@ -175,7 +174,7 @@ class Trend:
     --------
     >>> import numpy as np
     >>> sizes = np.array([20.0, 40.0, 80.0])
-    >>> trend = Trend(sizes, 0.1 + 2.0 / sizes, sampling=0.01)
+    >>> trend = ErrorTrend(sizes, 0.1 + 2.0 / sizes, sampling=0.01)
     >>> bool(abs(trend(400).value - 0.105) < 0.001)
     True
     """
@@ -201,10 +200,7 @@ class Trend:
         return Forecast(n, value, np.maximum(low, 0.0) if self.positive else low, high)
 
     def size_for(self, target: float) -> int | None:
-        """Return the smallest size whose forecast is at most the target, if there is one.
-
-        Sizes below the curve's first are not looked at.
-        """
+        """Return the smallest size, from the curve's first on, whose forecast meets the target."""
         grid = np.unique(np.round(np.geomspace(self.sizes[0], _FARTHEST * self.last, 4000)))
         reached = np.flatnonzero(self(grid).value <= target)
         if not len(reached):
@@ -217,7 +213,7 @@ class Trend:
             low, high = (low, middle) if self(middle).value <= target else (middle, high)
         return low if self(low).value <= target else high
 
-    def _through(self, fit: _Fit, n: Array) -> Array:
+    def _through(self, fit: PowerLaw, n: Array) -> Array:
         """Return the curve itself up to its end, and the fit beyond, joined without a jump."""
         x = np.maximum(n / self.last, 1.0)
         beyond = fit(x) + (self.values[-1] - fit(np.ones(()))) * x**-_FADING
@@ -232,7 +228,7 @@ class Trend:
         return PchipInterpolator(np.log(self.sizes), self.values)(log_n)
 
     @cached_property
-    def _plausible(self) -> list[_Fit]:
+    def _plausible(self) -> list[PowerLaw]:
         """The fits that are nearly as good as the best, and the best one first."""
         grid = [self._fit(c) for c in _POWERS]
         fits = sorted([*grid, self._refined(grid)], key=lambda fit: fit.misfit)
@@ -240,7 +236,7 @@ class Trend:
         enough = max(_AS_GOOD * fits[0].misfit, negligible)
         return [fit for fit in fits if fit.misfit <= enough or fit is fits[0]]
 
-    def _refined(self, grid: list[_Fit]) -> _Fit:
+    def _refined(self, grid: list[PowerLaw]) -> PowerLaw:
         """Return the best fit between the neighbours of the best on the grid."""
         best = int(np.argmin([fit.misfit for fit in grid]))
         ends = grid[max(best - 1, 0)].c, grid[min(best + 1, len(grid) - 1)].c
@@ -249,7 +245,7 @@ class Trend:
         )
         return self._fit(float(found.x))
 
-    def _fit(self, c: float) -> _Fit:
+    def _fit(self, c: float) -> PowerLaw:
         """Least squares for floor and amplitude, neither of them negative."""
         x = self.sizes / self.last
         # The floor of a measure that has none is free: far below all values.
@@ -257,4 +253,4 @@ class Trend:
         basis = np.stack([np.ones_like(x), x**-c], axis=1)
         # The end of the curve matters most for what comes after it.
         (a, b), misfit = nnls(basis * x[:, None], (self.values - lift) * x)
-        return _Fit(float(a + lift), float(b), float(c), float(misfit / np.sqrt(np.sum(x**2))))
+        return PowerLaw(float(a + lift), float(b), float(c), float(misfit / np.sqrt(np.sum(x**2))))

@@ -1,6 +1,7 @@
 """Learning curves from one fit, by theory."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import threads_for
 from cavity.model_selection.curve import LearningCurve
-from cavity.model_selection.pools import (
-    DEFAULT_SIZES,
-    check_resampling,
-    check_sizes,
-    open_door,
-    population,
-)
-from cavity.model_selection.theory import Theoretical, theoretical_curve
-
-__all__ = ["learning_curve"]
+from cavity.model_selection.pools import DEFAULT_SIZES, check_resampling, check_sizes, pools_of
+from cavity.model_selection.theory import TheorySource, theory_curve
+from cavity.resampling import THEORIES, solve_sizes
 
 
 def learning_curve(
@@ -32,7 +26,7 @@ def learning_curve(
     tol: float = 3e-4,
     max_iter: int = 200,
 ) -> LearningCurve:
-    """Average the error on unseen data over random training sets of any size, without refitting.
+    """Return the error on unseen data, averaged over training sets of any size, without refitting.
 
     The kernel stays as it was tuned on the whole table; only the training set varies. Theory is
     that of exact or EP inference, whatever the estimator's own.
@@ -76,20 +70,32 @@ def learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[2])
     True
     """
-    check_resampling(resampling, theory)
-    door = open_door(estimator, X, y, sample_weight)
-    share = population(sample_weight, door.size)
-    sizes = check_sizes(train_sizes, resampling, share)
-    scorer, labels, classes = door.scorer(y, share)
-    if theory == "variational" and scorer.task != "regression":
+    check_resampling(resampling)
+    _check_theory(theory, resampling)
+    inputs = pools_of(estimator, X, y, sample_weight)
+    sizes = check_sizes(train_sizes, resampling, inputs.share)
+    if theory == "variational" and inputs.classes is not None:
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
     if theory == "auto":
-        theory = "pairs" if scorer.task == "regression" else "cavity"
-    source = Theoretical(scorer, theory, resampling, sizes, door, tol, max_iter)
-    with threads_for(door.size):
-        curve = theoretical_curve(source, labels, classes, door.apparent(labels, share))
+        theory = "pairs" if inputs.classes is None else "cavity"
+    solve = partial(
+        solve_sizes, sizes=sizes, law=resampling, theory=theory, tol=tol, max_iter=max_iter
+    )
+    with threads_for(len(inputs.share)):
+        solutions = list(zip(*map(solve, inputs.pools), strict=True))
+        source = TheorySource(inputs, inputs.scores, solutions, theory, tol, max_iter)
+        curve = theory_curve(source, sizes, resampling)
     _warn_about(curve, tol)
     return curve
+
+
+def _check_theory(theory: str, resampling: str) -> None:
+    """Refuse unknown names, and a theory that does not know the law."""
+    names = ["auto", *THEORIES]
+    if theory not in names:
+        raise ValueError(f"theory must be one of {names}; got {theory!r}.")
+    if theory == "variational" and resampling != "bootstrap":
+        raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
 
 
 def _warn_about(curve: LearningCurve, tol: float) -> None:

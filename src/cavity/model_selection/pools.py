@@ -1,52 +1,78 @@
-"""The door to learning curves: a fitted estimator and the table from which training sets come."""
+"""From an estimator and a table to the pools from which training sets are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.fitted import FittedProcess as LatentProcess
+from cavity.estimators.coding import Coding
+from cavity.estimators.fitted import fitted_model
+from cavity.estimators.problems import noise_variances
+from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_prior_variance, is_precomputed, validate_inputs
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
-from cavity.model_selection.theory import THEORIES
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, Classes, Order, Pool, Scorer, Target, TwoClasses
-
-__all__ = [
-    "DEFAULT_SIZES",
-    "PoolDoor",
-    "check_resampling",
-    "check_sizes",
-    "open_door",
-    "population",
-]
+from cavity.resampling import (
+    LAWS,
+    Averages,
+    BinaryScores,
+    MulticlassScores,
+    Pool,
+    RegressionScores,
+    Scores,
+)
+from cavity.resampling.scores import Losses, class_scores, target_scores
+from cavity.sites import Marginals
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
 
 
-def open_door(estimator: Any, X: Any, y: Any, sample_weight: Any) -> "PoolDoor":
-    """Return the door to the pool, through the estimator or a copy fitted to the whole table."""
-    model, before = take_apart(estimator)
-    if not hasattr(model, "_latent") and not hasattr(model, "_latents"):
-        fitted = clone(estimator)
-        weights = {} if sample_weight is None else _fit_weights(fitted, sample_weight)
-        model, before = take_apart(fitted.fit(X, y, **weights))
-    return PoolDoor(model, before, X)
+class FittedParts(NamedTuple):
+    """What learning curves read of a fitted estimator.
+
+    ``coding`` turns classes into binary problems and is None for a real target, which is
+    origin + scale × the latent one.
+    """
+
+    processes: list[FittedProcess]
+    coding: Coding | None
+    likelihood: Likelihood
+    scale: float = 1.0
+    origin: float = 0.0
 
 
-def take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:
+def fitted(model: Any, n: int) -> FittedParts:
+    """Return the parts of a fitted estimator, for a pool of n examples."""
+    found = fitted_model(model)
+    if found.coding is not None:
+        return FittedParts(found.processes, found.coding, likelihood(model.likelihood))
+    noise = Gaussian(noise_variances(model.alpha, n))
+    return FittedParts(found.processes, None, noise, float(found.scale), float(found.origin))
+
+
+def pools_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> "PoolInputs":
+    """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
+    model, before = _take_apart(estimator)
+    if fitted_model(model) is None:
+        copy = clone(estimator)
+        weights = {} if sample_weight is None else _fit_weights(copy, sample_weight)
+        model, before = _take_apart(copy.fit(X, y, **weights))
+    X = _inputs(model, before, X)
+    return PoolInputs(model, before, X, _labels(model, X, y), population(sample_weight, len(X)))
+
+
+def _take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:
     """Return the Gaussian process and the transformers before it, if there are any."""
     model = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(model, GaussianProcessClassifier | GaussianProcessRegressor):
@@ -64,14 +90,34 @@ def _fit_weights(estimator: Any, sample_weight: Any) -> dict[str, Any]:
     return {f"{estimator.steps[-1][0]}__sample_weight": sample_weight}
 
 
-def check_resampling(resampling: str, theory: str) -> None:
-    """Refuse unknown names, and a theory that does not know the law."""
+def _inputs(model: Any, before: Pipeline | None, table: Any) -> Any:
+    """Return inputs as the kernel takes them."""
+    transformed = table if before is None else before.transform(table)
+    return validate_inputs(model, transformed, reset=False)
+
+
+def _labels(model: Any, X: Any, y: Any) -> Array:
+    """Return the labels, of classes that the model was fitted to, or one real target."""
+    is_classifier = isinstance(model, GaussianProcessClassifier)
+    _, y = validate_inputs(model, X, y, reset=False, multi_output=not is_classifier)
+    if not is_classifier:
+        y = np.asarray(y, dtype=np.float64)
+        if y.ndim != 1:
+            raise ValueError(f"Learning curves need one target; y has shape {y.shape}.")
+        return y
+    unknown = np.setdiff1d(y, model.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {unknown[0]!r}, a class that the estimator was not fitted to; its "
+            f"classes are {model.classes_.tolist()}."
+        )
+    return y
+
+
+def check_resampling(resampling: str) -> None:
+    """Refuse unknown names."""
     if resampling not in LAWS:
         raise ValueError(f"resampling must be one of {list(LAWS)}; got {resampling!r}.")
-    if theory not in THEORIES:
-        raise ValueError(f"theory must be one of {list(THEORIES)}; got {theory!r}.")
-    if theory == "variational" and resampling != "bootstrap":
-        raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
 
 
 def population(sample_weight: Any, n: int) -> Array:
@@ -114,149 +160,139 @@ def check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class PoolDoor:
-    """A fitted estimator and a pool: between the user's table and the theory.
+class PoolInputs:
+    """A table of examples and the fitted estimator that predicts them.
 
     Parameters
     ----------
     model : GaussianProcessClassifier or GaussianProcessRegressor
         Fitted.
     before : Pipeline or None
-    table : array-like
-        The pool's inputs as given.
+        What the inputs go through first.
+    X : array or list
+        The pool's inputs as the kernel takes them.
+    y : array of shape (n,)
+        Labels as given.
+    share : array of shape (n,)
+        Each example's share of the population.
     """
 
     model: Any
     before: Pipeline | None
-    table: Any
+    X: Any
+    y: Array
+    share: Array
 
     @cached_property
-    def X(self) -> Any:
-        """The pool's inputs as the kernel sees them."""
-        return self._inputs(self.table)
-
-    def _inputs(self, table: Any) -> Any:
-        seen = table if self.before is None else self.before.transform(table)
-        return validate_inputs(self.model, seen, reset=False)
+    def parts(self) -> FittedParts:
+        """The estimator's parts."""
+        return fitted(self.model, len(self.X))
 
     @property
-    def size(self) -> int:
-        """Number of examples."""
-        return len(self.X)
+    def classes(self) -> Array | None:
+        """The classes, in the order of their codes; None for a real target."""
+        return None if self.parts.coding is None else self.model.classes_
 
     @property
-    def is_classifier(self) -> bool:
-        """Whether labels are classes."""
-        return isinstance(self.model, GaussianProcessClassifier)
-
-    @property
-    def latents(self) -> list[LatentProcess]:
-        """The estimator's latent functions."""
-        return list(self.model._latents) if self.is_classifier else [self.model._latent]
-
-    @cached_property
-    def rules(self) -> list[Rule]:
-        """A kernel for each latent function."""
-        return [latent.rule for latent in self.latents]
+    def codes(self) -> Array:
+        """Each example's class: 0, 1, ..."""
+        return np.searchsorted(self.model.classes_, self.y)
 
     @cached_property
     def noises(self) -> list[float]:
-        """Variance of the noise that each kernel has of its own and the likelihood can take over.
+        """Variance of the noise that each kernel adds and the likelihood can take over.
 
-        Examples drawn twice have the same latent value but noise of their own.
+        An example drawn twice has one latent value, and the noise of each draw.
         """
-        return [_own_noise(rule, self.X) if self._blurred(1.0) else 0.0 for rule in self.rules]
-
-    def _blurred(self, variance: float) -> Likelihood | None:
-        return self.likelihood.blurred(variance)
+        takes_over = self.parts.likelihood.with_noise(1.0) is not None
+        rules = [process.rule for process in self.parts.processes]
+        return [_kernel_noise(rule, self.X) if takes_over else 0.0 for rule in rules]
 
     @cached_property
-    def likelihood(self) -> Likelihood:
-        """As the estimator has it."""
-        if self.is_classifier:
-            return likelihood(self.model.likelihood)
-        return Gaussian(self.model._noise(self.size))
+    def pools(self) -> list[Pool]:
+        """A pool for each latent function."""
+        parts = zip(self.parts.processes, self.noises, self._targets(), strict=True)
+        return [self._pool(process, noise, y) for process, noise, y in parts]
 
-    @property
-    def scale(self) -> float:
-        """Unit of the target."""
-        return 1.0 if self.is_classifier else float(self.model._scale)
-
-    @property
-    def offset(self) -> float:
-        """Origin of the target."""
-        return 0.0 if self.is_classifier else float(self.model._mean)
-
-    def scorer(self, y: Any, share: Array) -> tuple[Scorer, Array, Array | None]:
-        """Return the pools and how they are judged, the labels, and the classes."""
-        _, y = validate_inputs(
-            self.model, self.X, y, reset=False, multi_output=not self.is_classifier
-        )
-        if not self.is_classifier:
-            return self._target(np.asarray(y, dtype=np.float64), share)
-        classes, unknown = self.model.classes_, np.setdiff1d(y, self.model.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"y holds {unknown[0]!r}, a class that the estimator was not fitted to; its "
-                f"classes are {classes.tolist()}."
-            )
-        if not self.model._split.has_proba:
+    def _targets(self) -> list[Array]:
+        """Return labels ±1 for each latent function, or the target in the model's units."""
+        coding = self.parts.coding
+        if coding is None:
+            return [(self.y - self.parts.origin) / self.parts.scale]
+        if not coding.has_proba:
             raise ValueError(
                 "Learning curves of more than two classes need multi_class='one_vs_rest'."
             )
-        tasks = self.model._split.tasks(np.searchsorted(classes, y), len(classes))
-        pools = self._pools([task.labels for task in tasks], share)
-        return (TwoClasses if len(pools) == 1 else Classes)(pools), y, classes
+        return [task.labels for task in coding.tasks(self.codes)]
 
-    def _target(self, y: Array, share: Array) -> tuple[Scorer, Array, None]:
-        if y.ndim != 1:
-            raise ValueError(f"Learning curves need one target; y has shape {y.shape}.")
-        return Target(self._pools([(y - self.offset) / self.scale], share)), y, None
+    def _pool(self, process: FittedProcess, noise: float, y: Array) -> Pool:
+        K = process.rule.matrix(self.X, self.X) if noise else process.rule.matrix(self.X)
+        likelihood = self.parts.likelihood
+        if noise:
+            likelihood = likelihood.with_noise(noise) or likelihood
+        return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y))
 
-    def _pools(self, targets: Sequence[Array], share: Array) -> list[Pool]:
-        return [
-            Pool(
-                DensePrior(_matrix(latent.rule, self.X, noise)),
-                y,
-                self._with_noise(noise),
-                share,
-                self._found(latent, y, noise),
-            )
-            for latent, noise, y in zip(self.latents, self.noises, targets, strict=True)
-        ]
-
-    def _found(self, latent: LatentProcess, y: Array, noise: float) -> Order | None:
+    def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if that was to the pool itself."""
-        fit = latent.fits[0]
-        if not _same(latent.X_train_, self.X) or not np.array_equal(fit.problem.y, y):
+        fit = process.fits[0]
+        if not _same(process.X_train_, self.X) or not np.array_equal(fit.problem.rows.y, y):
             return None
         (m, v), floor = fit.cavities, np.finfo(float).eps
-        return Order(np.maximum(v - noise, floor * v), m, np.zeros_like(m))
+        return Averages(np.maximum(v - noise, floor * v), m, np.zeros_like(m))
 
-    def _with_noise(self, noise: float) -> Likelihood:
-        return (self._blurred(noise) if noise else None) or self.likelihood
+    @property
+    def scores(self) -> Scores:
+        """Scores of the predictions from training sets out of the pools."""
+        if self.parts.coding is None:
+            return RegressionScores(self.pools, self.parts.scale, self.parts.origin)
+        return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:
-        """Return covariances of new inputs with the pool's, and their own prior variances."""
-        seen = self._inputs(X)
-        given = None
+        """Return covariances of new inputs with the pool's, and their own prior variances.
+
+        One pair for each latent function.
+        """
+        seen, given = _inputs(self.model, self.before, X), None
         if is_precomputed(self.model.kernel):
             given = check_prior_variance(self.model.kernel, self.X, None, len(seen))
+        rules = [process.rule for process in self.parts.processes]
         return [
             (rule.matrix(seen, self.X), (rule.diag(seen) if given is None else given) - noise)
-            for rule, noise in zip(self.rules, self.noises, strict=True)
+            for rule, noise in zip(rules, self.noises, strict=True)
         ]
 
-    def apparent(self, y: Array, share: Array) -> tuple[float, float]:
-        """Return error and log loss of the estimator on the pool itself."""
-        if self.is_classifier:
-            p, classes = self.model.predict_proba(self.X), self.model.classes_
-            wrong = float((classes[np.argmax(p, axis=1)] != y) @ share)
-            return wrong, float(log_loss(y, p, sample_weight=share, labels=classes))
+    def log_proba(self, latent: Sequence[Marginals]) -> Array:
+        """Return log class probabilities of shape (..., n, classes) from latent marginals."""
+        shape = latent[0].mean.shape
+        answers = [
+            tuple(pool.likelihood.tilted(sign, q).log_z.ravel() for sign in (-1.0, 1.0))
+            for pool, q in zip(self.pools, latent, strict=True)
+        ]
+        coding = self.parts.coding
+        assert coding is not None
+        return coding.scores(answers).reshape(*shape, coding.n_classes)
+
+    def about_curve(self) -> dict[str, Any]:
+        """Return what every curve from this pool has in common, by name."""
+        apparent = self._apparent()
+        return {
+            "task": "regression" if self.classes is None else "classification",
+            "y": self.y,
+            "classes": self.classes,
+            "share": self.share,
+            "apparent_error": float(apparent.error),
+            "apparent_log_loss": float(apparent.log_loss),
+        }
+
+    def _apparent(self) -> Losses:
+        """Return the average scores of the estimator on the pool itself."""
+        if self.classes is not None:
+            # As scikit-learn's log_loss: finite.
+            p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
+            return class_scores(np.log(p), self.codes, self.share)
         mean, std = self.model.predict(self.X, return_std=True)
-        variance = std**2 + self.model._noise(self.size) * self.scale**2
-        log_density = Gaussian(variance).log_prob(y, mean)
-        return float((y - mean) ** 2 @ share), -float(log_density @ share)
+        variance = std**2 + self.parts.likelihood.noise_variance * self.parts.scale**2
+        return target_scores(mean, variance, self.y, self.share)
 
 
 def _same(A: Any, B: Any) -> bool:
@@ -264,12 +300,7 @@ def _same(A: Any, B: Any) -> bool:
     return isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and np.array_equal(A, B)
 
 
-def _own_noise(rule: Rule, X: Any) -> float:
+def _kernel_noise(rule: Rule, X: Any) -> float:
     """Return the variance of a kernel's own noise, where it is the same for all inputs."""
     noise = rule.noise(X)
     return float(noise[0]) if np.allclose(noise, noise[0], rtol=1e-6) else 0.0
-
-
-def _matrix(rule: Rule, X: Any, noise: float) -> Array:
-    """Return the pool's covariances, without the noise that the likelihood takes over."""
-    return rule.matrix(X, X) if noise else rule.matrix(X)

@@ -13,12 +13,10 @@ from joblib import Parallel, delayed
 from cavity.arrays import Array, one_thread
 from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood
-from cavity.model_selection.pools import PoolDoor
+from cavity.model_selection.pools import PoolInputs
 from cavity.priors import DensePrior
 from cavity.resampling import Pool
 from cavity.sites import Marginals
-
-__all__ = ["Draws", "Refit", "Trainer", "refit_all"]
 
 # Handing a small fit to a worker takes as long as the fit.
 _BATCH = 10
@@ -26,15 +24,7 @@ _BATCH = 10
 
 @dataclass(frozen=True)
 class Draws:
-    """How training sets are drawn.
-
-    Parameters
-    ----------
-    resampling : str
-    share : array of shape (n,)
-        Each example's share of the population.
-    seed : int
-    """
+    """How training sets are drawn; ``share`` is each example's share of the population."""
 
     resampling: str
     share: Array
@@ -58,8 +48,8 @@ class Draws:
         """Return the rows of several training sets, in random order."""
         rng = np.random.default_rng([self.seed, size])
         if self.leaves_one_out(size):
-            left_out = rng.permutation(self.members)[:repeats]
-            return [rng.permutation(np.setdiff1d(self.members, [i])) for i in left_out]
+            absent = rng.permutation(self.members)[:repeats]
+            return [rng.permutation(np.setdiff1d(self.members, [i])) for i in absent]
         return [self._one(size, rng) for _ in range(repeats)]
 
     def _one(self, size: int, rng: np.random.Generator) -> Array:
@@ -71,37 +61,33 @@ class Draws:
         return rng.permutation(np.flatnonzero(drawn))
 
     def weight(self, size: int) -> Array:
-        """Return the weights of left-out examples that make up for how often each is left out."""
+        """Return the weights of absent examples that make up for how often each is absent."""
         if self.is_uniform:
             return self.share
-        absent = 1.0 - np.minimum(size * self.share, 1.0)
+        absence = 1.0 - np.minimum(size * self.share, 1.0)
         if self.resampling == "bootstrap":
-            absent = (1.0 - self.share) ** size
-        return np.where(absent > 0.0, self.share / np.where(absent > 0.0, absent, 1.0), 0.0)
+            absence = (1.0 - self.share) ** size
+        return np.where(absence > 0.0, self.share / np.where(absence > 0.0, absence, 1.0), 0.0)
 
 
 class Refit(NamedTuple):
-    """One training set's predictions for the pool, a row for each latent function."""
+    """One training set's predictions for the pool, a row for each latent function.
+
+    ``absent`` marks the examples that are not in the training set.
+    """
 
     mean: Array
     variance: Array
-    left_out: Array
+    absent: Array
     reports: Sequence[Report]
 
 
 @dataclass(frozen=True)
-class Trainer:
-    """Fits to rows of the pool.
+class Refitter:
+    """Fits an estimator's model to rows of the pools, one for each latent function.
 
-    Parameters
-    ----------
-    pools : sequence of Pool
-        One for each latent function.
-    likelihood : Likelihood
-        As the estimator has it.
-    noises : sequence of float
-        Noise of each kernel's own, which its pool does not hold. Each drawn copy has its own.
-    method : Method
+    ``noises`` are the variances that each kernel adds and its pool does not hold: every draw of an
+    example has noise of its own.
     """
 
     pools: Sequence[Pool]
@@ -110,10 +96,10 @@ class Trainer:
     method: Method
 
     @classmethod
-    def behind(cls, door: PoolDoor, pools: Sequence[Pool]) -> "Trainer":
+    def of(cls, inputs: PoolInputs) -> "Refitter":
         """Return what fits as the estimator does."""
-        latent = door.model._latents[0] if door.is_classifier else door.model._latent
-        return cls(pools, door.likelihood, door.noises, latent.evidence.method)
+        parts = inputs.parts
+        return cls(inputs.pools, parts.likelihood, inputs.noises, parts.processes[0].fits[0].method)
 
     def refit_each(self, draws: Sequence[Array]) -> list[Refit]:
         """Refit to several training sets, on one thread of BLAS: two may round differently."""
@@ -121,43 +107,43 @@ class Trainer:
             return [self.refit(rows) for rows in draws]
 
     def refit(self, rows: Array) -> Refit:
-        """Infer from these rows and predict the whole pool."""
-        left_out = np.ones(len(self.pools[0].y), dtype=bool)
-        left_out[rows] = False
-        found = [self._infer(*each, rows) for each in zip(self.pools, self.noises, strict=True)]
+        """Fit to these rows and predict the whole pool."""
+        absent = np.ones(len(self.pools[0].y), dtype=bool)
+        absent[rows] = False
+        found = [self._fit(*each, rows) for each in zip(self.pools, self.noises, strict=True)]
         mean, variance = (np.stack(part) for part in zip(*(q for q, _ in found), strict=True))
-        return Refit(mean, variance, left_out, [report for _, report in found])
+        return Refit(mean, variance, absent, [report for _, report in found])
 
-    def _infer(self, pool: Pool, noise: float, rows: Array) -> tuple[Marginals, Report]:
+    def _fit(self, pool: Pool, noise: float, rows: Array) -> tuple[Marginals, Report]:
         prior = pool.prior
         if not len(rows):
             return Marginals(np.zeros(prior.size), prior.diag), Report(True, 0, 0.0, "")
-        index, copies = self._copies(rows, noise)
+        index, weight = self._weights(rows, noise)
         K = prior.K[np.ix_(index, index)]
         K[np.diag_indices_from(K)] += noise
         likelihood = self.likelihood.subset(index)
-        fit = self.method.fit(Problem(likelihood, DensePrior(K), pool.y[index], copies))
+        fit = self.method.fit(Problem.of(likelihood, DensePrior(K), pool.y[index], weight))
         return fit.posterior.predict(prior.K[:, index], prior.diag), fit.report
 
-    def _copies(self, rows: Array, noise: float) -> tuple[Array, Array]:
-        """Return distinct rows and how often each counts, unless copies differ or come in turn."""
-        if noise or self.method.name == "sequential":
+    def _weights(self, rows: Array, noise: float) -> tuple[Array, Array]:
+        """Return distinct rows and how often each counts, unless draws differ or come in turn."""
+        if noise or self.method.ordered:
             return rows, np.ones(len(rows))
         index, counts = np.unique(rows, return_counts=True)
         return index, counts.astype(float)
 
 
 def refit_all(
-    trainer: Trainer,
+    refitter: Refitter,
     sizes: Array,
     draws: Sequence[Sequence[Array]],
     n_jobs: int | None,
     verbose: int,
 ) -> Iterator[list[Refit]]:
-    """Refit to all training sets, and give back those of one size after those of another."""
+    """Yield the refits to all training sets of a size, one size after the other."""
     begin = time.perf_counter()
     found = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(trainer.refit_each)(few) for of_size in draws for few in _batches(of_size)
+        delayed(refitter.refit_each)(few) for of_size in draws for few in _batches(of_size)
     )
     for k, (size, of_size) in enumerate(zip(sizes, draws, strict=True)):
         refits = [refit for _ in _batches(of_size) for refit in next(found)]

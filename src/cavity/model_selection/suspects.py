@@ -1,5 +1,6 @@
 """Examples whose labels look wrong."""
 
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,14 +9,12 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.model_selection.columns import columns
 
-__all__ = ["Suspect", "Suspects", "most_doubtful", "rank"]
-
-_HEADER = ("row", "label", "suggestion", "probability", "evidence")
+_HEADER = ("row", "label", "suggestion", "probability", "doubt")
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """One example and what speaks against its label.
+    """One example whose label the others contradict.
 
     Attributes
     ----------
@@ -27,7 +26,7 @@ class Suspect:
         What the other examples predict.
     probability : float
         Of the label as given, or its density, held out and averaged over training sets.
-    evidence : float
+    doubt : float
         Log odds against the label, or how many standard deviations the target is off.
     error : float
         Expected held-out error.
@@ -37,8 +36,14 @@ class Suspect:
     label: Any
     suggestion: Any
     probability: float
-    evidence: float
+    doubt: float
     error: float
+
+    @property
+    def evidence(self) -> float:
+        """The former name of ``doubt``."""
+        warnings.warn("Suspect.evidence is now Suspect.doubt", DeprecationWarning, stacklevel=2)
+        return self.doubt
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Suspects:
                 _short(row.label),
                 _short(row.suggestion),
                 f"{row.probability:.3g}",
-                f"{row.evidence:.2f}",
+                f"{row.doubt:.2f}",
             ]
             for row in self.rows
         ]
@@ -80,33 +85,24 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)[:12]
 
 
-def most_doubtful(doubt: Array, k: int) -> list[int]:
+def most_doubtful(doubt: Array, k: int) -> Array:
     """Return the places of the k largest doubts, the largest first."""
-    places: list[int] = np.argsort(-doubt, kind="stable")[:k].tolist()
-    return places
+    return np.argsort(-doubt, kind="stable")[:k]
 
 
 def rank(
-    k: int, y: Array, suggestion: Array, probability: Array, evidence: Array, error: Array
+    k: int, y: Array, suggestion: Array, probability: Array, doubt: Array, error: Array
 ) -> Suspects:
-    """Return the k examples with the most evidence against their labels."""
+    """Return the k examples whose labels are most in doubt.
+
+    Parameters
+    ----------
+    k : int
+    y, suggestion, probability, doubt, error : arrays of shape (n,)
+        As the attributes of `Suspect`; where the doubt is NaN an example comes last.
+    """
     if not 1 <= k <= len(y):
         raise ValueError(f"k must lie between 1 and the {len(y)} examples; got {k!r}.")
-    return Suspects(
-        tuple(
-            Suspect(
-                int(i),
-                _plain(y[i]),
-                _plain(suggestion[i]),
-                float(probability[i]),
-                float(evidence[i]),
-                float(error[i]),
-            )
-            for i in most_doubtful(evidence, k)
-        )
-    )
-
-
-def _plain(value: Any) -> Any:
-    """Return a Python object rather than a NumPy scalar."""
-    return value.item() if hasattr(value, "item") else value
+    order = most_doubtful(doubt, k)
+    parts = (order, y[order], suggestion[order], probability[order], doubt[order], error[order])
+    return Suspects(tuple(map(Suspect, *(part.tolist() for part in parts))))

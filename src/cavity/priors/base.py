@@ -5,8 +5,6 @@ from typing import Any, Protocol
 from cavity.arrays import Array
 from cavity.sites import Local, Marginals, Rows, Sites, Slope
 
-__all__ = ["Coupling", "KernelRule", "Posterior", "Prior", "RowsPosterior"]
-
 
 class KernelRule(Protocol):
     """A covariance function at fixed hyperparameters, as priors and the evidence see it."""

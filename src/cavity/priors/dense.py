@@ -30,8 +30,6 @@ from cavity.arrays import (
 from cavity.priors.base import KernelRule
 from cavity.sites import Local, Marginals, Rows, Sites, Slope
 
-__all__ = ["DensePosterior", "DensePrior", "half_log_det"]
-
 # 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
 _CANCELS = 1e-5
 _SMALL = 256

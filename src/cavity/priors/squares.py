@@ -3,8 +3,6 @@
 from cavity.arrays import Array, add_to_diagonal, namespace, put, symmetric_product
 from cavity.priors.dense import DensePosterior
 
-__all__ = ["OthersSquares"]
-
 
 class OthersSquares:
     """Σ_ij² off the diagonal, for products.

@@ -20,8 +20,6 @@ from cavity.tables.model import Settings, fit_model
 from cavity.tables.plain import plain
 from cavity.tables.prepare import Prepared
 
-__all__ = ["Analysis", "DataSummary", "ModelSummary", "Record", "analyse", "compare"]
-
 Record = dict[str, Any]
 """Named plain values, with None for a number that is not finite."""
 Tell = Callable[[str], None]

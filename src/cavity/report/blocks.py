@@ -4,19 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-__all__ = [
-    "Cell",
-    "Code",
-    "Counts",
-    "Facts",
-    "Figure",
-    "Figures",
-    "Goal",
-    "HtmlTable",
-    "Note",
-    "Section",
-]
-
 
 @dataclass(frozen=True)
 class Figure:

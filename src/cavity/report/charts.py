@@ -17,17 +17,6 @@ from cavity.report.drawing import (
     tips,
 )
 
-__all__ = [
-    "agreement",
-    "evidences",
-    "histogram",
-    "learning",
-    "predicted_and_seen",
-    "relevances",
-    "residuals",
-    "scores",
-]
-
 Json = dict[str, Any]
 _ROW = 34
 

@@ -7,19 +7,6 @@ from typing import Any
 
 import altair as alt
 
-__all__ = [
-    "ACCENT",
-    "FAINT",
-    "INK",
-    "MUTED",
-    "SOFT",
-    "chart",
-    "finish",
-    "nominal",
-    "quantity",
-    "tips",
-]
-
 INK, MUTED, FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
 ACCENT, SOFT = "var(--accent)", "var(--soft)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"

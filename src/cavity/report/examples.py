@@ -9,8 +9,6 @@ from cavity.model_selection.suspects import most_doubtful
 from cavity.tables.encoding import Category, Number
 from cavity.tables.prepare import Prepared
 
-__all__ = ["examples_of", "inputs_of", "records"]
-
 _MOST = 10
 
 

@@ -10,8 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from cavity import learning_curve
 from cavity.tables.prepare import Prepared
 
-__all__ = ["LEVEL", "curve_of", "describe_curve"]
-
 LEVEL = 0.9
 """Coverage of a forecast's interval."""
 _SIZES = 8

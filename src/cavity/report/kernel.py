@@ -10,8 +10,6 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from cavity.arrays import Array
 from cavity.kernels import length_scales
 
-__all__ = ["kernel_text", "relevance_of"]
-
 
 def kernel_text(kernel: Kernel, classes: Sequence[Any]) -> str:
     """Return the kernel as text; with several classes, the kernel of each.

@@ -13,8 +13,6 @@ from cavity.report.analysis import Analysis
 from cavity.report.sections import SECTIONS, strip
 from cavity.tables.plain import plain
 
-__all__ = ["render"]
-
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 

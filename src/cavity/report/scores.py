@@ -9,17 +9,6 @@ from scipy.special import ndtri
 from cavity.arrays import Array
 from cavity.tables.prepare import Prepared
 
-__all__ = [
-    "calibration",
-    "calibration_of",
-    "class_scores",
-    "confusion_of",
-    "coverage",
-    "interval_of_share",
-    "quantity_scores",
-    "scores_of",
-]
-
 _TWO_SIDED_95 = float(ndtri(0.975))
 Scores = dict[str, float]
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from cavity.model_selection.columns import columns
 from cavity.report.analysis import Analysis, Record
 
-__all__ = ["comparison", "curve_lines", "quality", "summarise"]
-
 
 def summarise(analysis: Analysis) -> list[str]:
     """Return a page of plain text, line by line."""

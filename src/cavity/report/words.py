@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-__all__ = ["count", "in_hundred", "join", "number", "percent", "plus_minus"]
-
 
 def number(x: float | None, digits: int = 3) -> str:
     """Return a number with this many significant digits, or a dash if there is none.

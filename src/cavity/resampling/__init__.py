@@ -1,5 +1,7 @@
 """Replica theory: averages over random training sets from one pool, without refitting."""
 
+from cavity.resampling.averaged import SizeSolution
+from cavity.resampling.classes import BinaryScores, MulticlassScores
 from cavity.resampling.known import (
     opper_vivarelli_bound,
     periodic_ornstein_uhlenbeck,
@@ -7,22 +9,25 @@ from cavity.resampling.known import (
     sollich_curve,
 )
 from cavity.resampling.laws import LAWS
-from cavity.resampling.orders import Order, Pool, Sources
-from cavity.resampling.scores import Scorer, Target, TwoClasses, log_odds_against
-from cavity.resampling.several import Classes
+from cavity.resampling.pool import Averages, EffectiveSites, Pool
+from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
+from cavity.resampling.sizes import THEORIES, solve_sizes
 
 __all__ = [
     "LAWS",
-    "Classes",
-    "Order",
+    "THEORIES",
+    "Averages",
+    "BinaryScores",
+    "EffectiveSites",
+    "MulticlassScores",
     "Pool",
-    "Scorer",
-    "Sources",
-    "Target",
-    "TwoClasses",
+    "RegressionScores",
+    "Scores",
+    "SizeSolution",
     "log_odds_against",
     "opper_vivarelli_bound",
     "periodic_ornstein_uhlenbeck",
     "periodic_squared_exponential",
     "sollich_curve",
+    "solve_sizes",
 ]

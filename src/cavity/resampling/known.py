@@ -12,13 +12,6 @@ from scipy.optimize import brentq
 
 from cavity.arrays import Array
 
-__all__ = [
-    "opper_vivarelli_bound",
-    "periodic_ornstein_uhlenbeck",
-    "periodic_squared_exponential",
-    "sollich_curve",
-]
-
 
 def _remaining(eigenvalues: Array, noise: float, t: float) -> float:
     """Return g(t), the variance left where every eigenfunction has been seen t times."""

@@ -8,21 +8,12 @@ from scipy.stats import poisson
 
 from cavity.arrays import Array
 
-__all__ = ["LAWS", "Occupancy"]
-
 # Occupations that all training sets together reach less often than this do not count.
 _NEGLIGIBLE = 1e-6
 
 
 class Occupancy(NamedTuple):
-    """Occupations s and the probability of each, for each example.
-
-    Attributes
-    ----------
-    s : array of shape (k,)
-        Occupations above zero.
-    probability : array of shape (k, n)
-    """
+    """Occupations s = 1, 2, ..., k and their probabilities, of shape (k, n)."""
 
     s: Array
     probability: Array

@@ -1,4 +1,4 @@
-"""Several copies of one example in one cavity, each with a site of its own as inference has it."""
+"""Several draws of one example in one cavity, each with a site of its own as in inference."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,6 @@ from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals, Sites, expand, match
 
-__all__ = ["Copies"]
-
 _ROUNDS = 40
 # Extrapolation beyond this many steps is not trusted.
 _FARTHEST = 5.0
@@ -17,20 +15,12 @@ _FARTHEST = 5.0
 _LEAST = 0.1
 
 
-class Copies:
-    """Slopes and curvatures of log Z under 1, 2, ... copies of each example.
+class RepeatedSites:
+    """Slopes and curvatures of log Z where each example was drawn 1, 2, ... times.
 
-    The sites of s copies are one site s times, which sees the s − 1 others. They are not those of
-    one example with the likelihood p^s: the posterior variance is not how the mean responds.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    y : array of shape (n,)
-    occupations : array of shape (k,)
-        1, 2, ..., k.
-    tol : float
-        How well to settle a slope, in units of the cavity.
+    The sites of s draws are one site s times, each in a cavity with the s − 1 others. They are not
+    those of one example with the likelihood p^s: the posterior variance is not how the mean
+    responds. Slopes are solved to the tolerance ``tol``, in units of the cavity.
     """
 
     def __init__(
@@ -40,18 +30,18 @@ class Copies:
         self._tol = tol
         self._sites: dict[float, Sites] = {}
 
-    def __call__(self, c: Marginals, lag: Array | None = None) -> Iterator[tuple[Array, Array]]:
-        """Yield slope and curvature, in the cavity's mean, for each number of copies.
+    def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:
+        """Yield slope and curvature, in the cavity's mean, for each number of draws.
 
         Parameters
         ----------
         c : Marginals
-            Cavities without any copy, of shape (..., n).
-        lag : array of shape (n,), optional
-            The others' reply to a unit slope, beyond what the cavities know: it moves the mean of
-            the cavity that the copies see.
+            Cavities without the example, of shape (..., n).
+        excess : array of shape (n,), optional
+            By how much the response of the other examples exceeds the cavity's variance: a slope
+            d moves the cavity's mean by excess × d.
         """
-        if "sites" in self._likelihood.offers:
+        if self._likelihood.quadratic:
             slope, curvature, _ = self._likelihood.derivatives(self._y, c.mean)
             site = expand(c.mean, slope, curvature)
             yield from (_together(c, site, s) for s in self._occupations)
@@ -59,22 +49,22 @@ class Copies:
         moments = self._likelihood.tilted(self._y, c)
         site = match(c, moments)
         for s in self._occupations:
-            if s == 1.0 and lag is None:
+            if s == 1.0 and excess is None:
                 yield moments.d1, moments.d2
                 continue
-            site = self._settle(c, s, self._start(s, site), lag)
+            site = self._solve(c, s, self._start(s, site), excess)
             self._sites[s] = site
-            yield _together(c, site, s, lag)
+            yield _together(c, site, s, excess)
 
     def _start(self, s: float, fewer: Sites) -> Sites:
-        """Return the sites of the last call, or those of fewer copies."""
+        """Return the sites of the last call, or those of fewer draws."""
         last = self._sites.get(s, fewer)
         return last if last.tau.shape == fewer.tau.shape else fewer
 
-    def _settle(self, c: Marginals, s: float, site: Sites, lag: Array | None) -> Sites:
-        """Return the site that each of s copies leaves to the others.
+    def _solve(self, c: Marginals, s: float, site: Sites, excess: Array | None) -> Sites:
+        """Return the site of each of s draws, given that all have the same.
 
-        All copies moving at once overshoot: each step is extrapolated from the last two, in
+        All of them moving at once overshoot: each step is extrapolated from the last two, in
         units of the cavity.
         """
         scale = np.sqrt(c.variance)
@@ -82,8 +72,8 @@ class Copies:
         last: tuple[Array, Array] | None = None
         for _ in range(_ROUNDS):
             site = Sites(x[0] / c.variance, x[1] / scale)
-            image = self._image(c, s, site, lag)
-            change = _together(c, image, s, lag)[0] - _together(c, site, s, lag)[0]
+            image = self._image(c, s, site, excess)
+            change = _together(c, image, s, excess)[0] - _together(c, site, s, excess)[0]
             if np.max(np.abs(change) * scale) < self._tol:
                 return image
             f = np.stack([image.tau * c.variance, image.nu * scale]) - x
@@ -93,28 +83,30 @@ class Copies:
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
         return site
 
-    def _image(self, c: Marginals, s: float, site: Sites, lag: Array | None) -> Sites:
-        """Return the site of one copy among s − 1 others with the given one."""
+    def _image(self, c: Marginals, s: float, site: Sites, excess: Array | None) -> Sites:
+        """Return the site of one draw among s − 1 others with the given one."""
         mean, G = c
-        if lag is not None:
-            mean = mean + lag * _together(c, site, s, lag)[0]
+        if excess is not None:
+            mean = mean + excess * _together(c, site, s, excess)[0]
         slope, curvature = _together(Marginals(mean, G), site, s - 1.0)
-        seen = Marginals(mean + G * slope, G * (1.0 + G * curvature))
-        return match(seen, self._likelihood.tilted(self._y, seen))
+        with_others = Marginals(mean + G * slope, G * (1.0 + G * curvature))
+        return match(with_others, self._likelihood.tilted(self._y, with_others))
 
 
 def _extrapolate(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
-    """Return the step to where the line through the last two would end, for each example alone."""
+    """Return the step to the end of the line through the last two, for each example by itself."""
     dx, df = x - last[0], f - last[1]
     tiny = np.finfo(float).tiny
     theta = np.sum(f * df, axis=0) / np.maximum(np.sum(df * df, axis=0), tiny)
     return f - np.clip(theta, -_FARTHEST, _FARTHEST) * (dx + df)
 
 
-def _together(c: Marginals, site: Sites, s: float, lag: Array | None = None) -> tuple[Array, Array]:
+def _together(
+    c: Marginals, site: Sites, s: float, excess: Array | None = None
+) -> tuple[Array, Array]:
     """Return slope and curvature, in the cavity's mean, of log Z under s equal sites."""
     scale = s / (1.0 + s * site.tau * c.variance)
     slope = scale * (site.nu - site.tau * c.mean)
-    if lag is not None:
-        slope = slope / (1.0 + scale * site.tau * lag)
+    if excess is not None:
+        slope = slope / (1.0 + scale * site.tau * excess)
     return slope, -scale * site.tau

@@ -1,82 +1,121 @@
-"""What averages over training sets say about predictions: errors, log losses, Brier scores.
+"""Scores of predictions: of given ones, and averaged over training sets.
 
-An example's prediction is Gaussian from one training set to the next: each latent function's
-posterior mean there is h ~ N(R, V), its posterior variance G. Every measure is an average over h.
+From one training set to the next an example's prediction is Gaussian: each latent function's
+posterior mean there is h ~ N(R, V), its posterior variance G. Every average score is one over h.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr
 from scipy.stats import norm
 
 from cavity.arrays import Array
-from cavity.arrays.special import ndtr
-from cavity.likelihoods import Likelihood
-from cavity.likelihoods.normal import standardise
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.orders import Order, Pool
-from cavity.resampling.repeats import Copies
-from cavity.resampling.theories import average_over_fields, lag
+from cavity.resampling.pool import Averages, Pool
+from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
-__all__ = [
-    "Expected",
-    "Measured",
-    "Scorer",
-    "Target",
-    "TwoClasses",
-    "field_grid",
-    "log_odds_against",
-]
-
-_NODES = 40
-_KNOTS = 65
-_SMALLEST = 1e-300
-# Wide enough for every digit, fine enough for a measure that jumps.
-_REACH, _SPACING = 8.0, 0.02
+NODES = 40
+REACH = 8.0
+SMALLEST = 1e-300
+# Fine enough for a function that jumps.
+_SPACING = 0.02
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Held-out measures of each example.
+class Losses(NamedTuple):
+    """Scores of predictions, for each example or averaged.
 
-    Attributes
+    ``error`` is whether the prediction is wrong, or its squared error; ``log_loss`` the negative
+    log predictive probability (or density) of the label; ``brier`` is for classes only.
+    """
+
+    error: Array
+    log_loss: Array
+    brier: Array | None = None
+
+
+def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Losses:
+    """Return error, log loss and Brier score of predicted class probabilities.
+
+    A label that shares the largest probability with another class counts as half an error. The
+    Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes.
+
+    Parameters
     ----------
-    error : array of shape (n,)
-        Probability of a wrong prediction, or mean squared error.
-    log_loss : array of shape (n,)
-        Expected negative log predictive probability (or density) of the example's label.
-    brier : array of shape (n,) or None
-        Expected Brier score of a classifier.
-    support : array of shape (n,)
-        Log probability (or density) of the example's own label, averaged over training sets.
-    evidence : array of shape (n,)
-        Against the label: log odds, or how many standard deviations the target is off.
+    log_p : array of shape (..., n, n_classes)
+        Log probabilities.
+    codes : array of int of shape (n,)
+        Each example's class: 0, 1, ...
+    weight : array of shape (n,), optional
+        Each example's share of the averages to return; without it every example is by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.resampling.scores import class_scores
+    >>> log_p = np.log([[0.9, 0.1], [0.5, 0.5], [0.6, 0.4]])
+    >>> class_scores(log_p, np.array([0, 1, 1])).error.tolist()
+    [0.0, 0.5, 1.0]
+    """
+    n_classes = log_p.shape[-1]
+    truth = np.eye(n_classes, dtype=bool)[codes]
+    own = np.max(np.where(truth, log_p, -np.inf), axis=-1)
+    best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
+    error = (own < best_other) + 0.5 * (own == best_other)
+    brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
+    if weight is not None:
+        error, own, brier = error @ weight, own @ weight, brier @ weight
+    return Losses(error, -own, brier)
+
+
+def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None = None) -> Losses:
+    """Return squared error and negative log density of normal predictions of a real target.
+
+    Parameters
+    ----------
+    mean, variance : arrays of shape (..., n)
+        Of the predictive distribution, noise included.
+    y : array of shape (n,)
+    weight : array of shape (n,), optional
+        Each example's share of the averages to return; without it every example is by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.resampling.scores import target_scores
+    >>> found = target_scores(np.zeros(2), np.ones(2), np.array([0.0, 2.0]), np.full(2, 0.5))
+    >>> float(found.error), round(float(found.log_loss), 4)
+    (2.0, 1.9189)
+    """
+    square = (y - mean) ** 2
+    log_loss = 0.5 * (np.log(2.0 * np.pi * variance) + square / variance)
+    if weight is not None:
+        square, log_loss = square @ weight, log_loss @ weight
+    return Losses(square, log_loss)
+
+
+class PointScores(NamedTuple):
+    """Held-out scores of each example, averaged over training sets.
+
+    Beside those of `Losses`: ``support`` is the log of the label's average probability (or
+    density), ``doubt`` the log odds against it, or how many standard deviations a target is off.
     """
 
     error: Array
     log_loss: Array
     brier: Array | None
     support: Array
-    evidence: Array
+    doubt: Array
 
 
-class Expected(NamedTuple):
-    """Held-out measures of each example that a model expects of itself.
+class ExpectedScores(NamedTuple):
+    """Held-out scores of each example that a model expects of itself.
 
-    The label is drawn from the predictive distribution of the model that is judged, not the
-    example's own: over examples they vary far less, and they are right where the model is.
-
-    Attributes
-    ----------
-    error : array of shape (n,)
-        Probability of a wrong prediction, or mean squared error.
-    log_loss : array of shape (n,)
-        Entropy of the predictive distribution.
+    The label is drawn from the model's own predictive distribution. Over examples these scores vary
+    far less than those of the labels, and they are right where the model is. The log loss is the
+    entropy of the predictive distribution.
     """
 
     error: Array
@@ -85,162 +124,109 @@ class Expected(NamedTuple):
 
 def log_odds_against(log_p: Array) -> Array:
     """Return log (1 − p)/p."""
-    log_p = np.minimum(log_p, -_SMALLEST)
+    log_p = np.minimum(log_p, -SMALLEST)
     return np.log(-np.expm1(log_p)) - log_p
 
 
 def field_grid() -> tuple[Array, Array]:
     """Return nodes and weights for the average of any function of a standard normal variable."""
-    x = np.arange(-_REACH, _REACH + 0.5 * _SPACING, _SPACING)
+    x = np.arange(-REACH, REACH + 0.5 * _SPACING, _SPACING)
     weight = norm.pdf(x)
     return x, weight / weight.sum()
 
 
-def _wrong_side(y: Array, c: Order) -> Array:
-    """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
-    return ndtr(standardise(-y * c.R, np.sqrt(np.maximum(c.V, _SMALLEST))))
-
-
-class Scorer(ABC):
-    """How predictions of one or several latent functions are judged; three kinds of it exist."""
+class Scores(ABC):
+    """Average scores of predictions from training sets out of pools, one per latent function."""
 
     task = "classification"
+    scale, origin = 1.0, 0.0
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self.pools = pools
 
     @abstractmethod
-    def held_out(self, orders: Sequence[Order]) -> Measured:
-        """Judge the predictions at examples that were not trained on."""
+    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+        """Return the scores at examples that were not trained on."""
 
     @abstractmethod
-    def expected(self, orders: Sequence[Order]) -> Expected:
+    def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
         """Return what the models expect of themselves at examples they were not trained on."""
 
     @abstractmethod
     def pool_error(
-        self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
+        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
     ) -> Array:
         """Return the expected error at each example of the pool, drawn or not."""
 
     @abstractmethod
-    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
-        """Return the predictions that standardised fields x lead to, of shape (len(x), n, ...)."""
+    def predictions(self, averages: Sequence[Averages], x: Array) -> Array:
+        """Return the predictions that standardised fields x lead to, of shape (len(x), n)."""
+
+    @property
+    def truth(self) -> Array:
+        """What the predictions are compared with: 0 or 1, or the target."""
+        return (self.pools[0].y > 0.0).astype(float)
+
+    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+        """Return the doubt about each label, given its held-out averages and its support."""
+        return log_odds_against(support)
+
+    def predicted(self, by_size: Sequence[Sequence[Averages]]) -> tuple[Array, Array]:
+        """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes)."""
+        mean = np.stack([np.stack([c.R for c in averages], axis=1) for averages in by_size])
+        variance = np.stack([np.stack([c.V for c in averages], axis=1) for averages in by_size])
+        if len(self.pools) == 1:
+            mean, variance = mean[:, :, 0], variance[:, :, 0]
+        return mean * self.scale + self.origin, variance * self.scale**2
 
 
-class Target(Scorer):
-    """A real target."""
+class RegressionScores(Scores):
+    """Scores of a real target in its units: it is origin + scale × the pool's y."""
 
     task = "regression"
 
-    def held_out(self, orders: Sequence[Order]) -> Measured:
-        """Squared errors and negative log predictive densities."""
-        [c], [pool] = orders, self.pools
-        support, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
-        deviation = np.abs(d1) / np.sqrt(-d2)
-        return Measured(self.pool_error(orders), _log_loss(pool, c), None, support, deviation)
+    def __init__(self, pools: Sequence[Pool], scale: float = 1.0, origin: float = 0.0) -> None:
+        super().__init__(pools)
+        self.scale, self.origin = scale, origin
 
-    def expected(self, orders: Sequence[Order]) -> Expected:
-        """Predictive variances and the entropies of normal densities."""
-        [c], [pool] = orders, self.pools
+    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+        """Return squared errors and negative log predictive densities."""
+        [c], [pool] = averages, self.pools
+        density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
+        support = density - np.log(self.scale)
+
+        def loss(h: Array) -> tuple[Array]:
+            return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
+
+        log_loss = average_over_fields(loss, c.R, c.V, NODES)[0] + np.log(self.scale)
+        doubt = self.doubt(averages, support)
+        return PointScores(self.pool_error(averages), log_loss, None, support, doubt)
+
+    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+        """Return by how many standard deviations each target is off."""
+        [c], [pool] = averages, self.pools
+        _, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
+        return np.abs(d1) / np.sqrt(-d2)
+
+    def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
+        """Return predictive variances and the entropies of normal densities."""
+        [c], [pool] = averages, self.pools
         # Of log N(y; h, σ² + G) the second derivative is −1/(σ² + G), whatever y and h are.
-        variance = -1.0 / pool.likelihood.tilted(pool.y, Marginals(c.R, c.G)).d2
-        return Expected(variance, 0.5 * np.log(2.0 * np.pi * np.e * variance))
+        d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G)).d2
+        variance = -(self.scale**2) / d2
+        return ExpectedScores(variance, 0.5 * np.log(2.0 * np.pi * np.e * variance))
 
-    def pool_error(self, orders: Sequence[Order], /, *_: object) -> Array:
-        """Squared errors: two moments are enough."""
-        [c], [pool] = orders, self.pools
-        return (c.R - pool.y) ** 2 + c.V
+    def pool_error(self, averages: Sequence[Averages], /, *_: object) -> Array:
+        """Return squared errors: two moments are enough."""
+        [c], [pool] = averages, self.pools
+        return self.scale**2 * ((c.R - pool.y) ** 2 + c.V)
 
-    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
-        """Predicted targets."""
-        [c] = orders
-        return c.R + np.sqrt(c.V) * x[:, None]
+    def predictions(self, averages: Sequence[Averages], x: Array) -> Array:
+        """Return predicted targets."""
+        [c] = averages
+        return self.origin + self.scale * (c.R + np.sqrt(c.V) * x[:, None])
 
-
-class TwoClasses(Scorer):
-    """Two classes, one latent function."""
-
-    def held_out(self, orders: Sequence[Order]) -> Measured:
-        """Errors, log losses and Brier scores."""
-        [c], [pool] = orders, self.pools
-
-        def losses(h: Array) -> tuple[Array, Array]:
-            log_p = pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z
-            return -log_p, np.expm1(log_p) ** 2
-
-        log_loss, brier = average_over_fields(losses, c.R, c.V, _NODES)
-        support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        return Measured(_wrong_side(pool.y, c), log_loss, brier, support, log_odds_against(support))
-
-    def expected(self, orders: Sequence[Order]) -> Expected:
-        """Probabilities of the less probable class, and entropies."""
-        [c], [pool] = orders, self.pools
-
-        def losses(h: Array) -> tuple[Array, Array]:
-            log_p = pool.likelihood.tilted(1.0, Marginals(h, c.G)).log_z
-            p, q = np.exp(log_p), -np.expm1(log_p)
-            return np.minimum(p, q), entr(p) + entr(q)
-
-        return Expected(*average_over_fields(losses, c.R, c.V, _NODES))
-
-    def pool_error(
-        self, pool: Sequence[Order], held_out: Sequence[Order], occupancy: Occupancy, /
-    ) -> Array:
-        """Probability of the wrong sign, for each number of draws by itself.
-
-        An example that was drawn is nearly always right, one that was not often wrong: over both
-        together the prediction is far from Gaussian.
-        """
-        [c], [examples] = held_out, self.pools
-        wrong = (1.0 - occupancy.probability.sum(axis=0)) * _wrong_side(examples.y, c)
-        for p, side in zip(
-            occupancy.probability, _wrong_after(examples, c, occupancy), strict=True
-        ):
-            wrong += p * side
-        return wrong
-
-    def predictions(self, orders: Sequence[Order], x: Array) -> Array:
-        """Probabilities of the second class."""
-        [c], [pool] = orders, self.pools
-        return _probability(pool.likelihood, c.R + np.sqrt(c.V) * x[:, None], c.G)
-
-
-def _wrong_after(pool: Pool, c: Order, occupancy: Occupancy) -> Iterator[Array]:
-    """Yield the probability of the wrong sign once an example has been drawn 1, 2, ... times.
-
-    The posterior mean rises with the field h; the sign is wrong below the field where it is zero.
-    """
-    x = np.linspace(-_REACH, _REACH, _KNOTS)
-    spread = np.sqrt(np.maximum(c.V, _SMALLEST))
-    h = c.R + pool.y * spread * x[:, None]
-    copies = Copies(pool.likelihood, pool.y, occupancy.s)
-    for slope, _ in copies(Marginals(h, c.G), lag(c)):
-        mean = pool.y * (h + c.response * slope)
-        yield ndtr(_root(x, mean))
-
-
-def _root(x: Array, f: Array) -> Array:
-    """Return where increasing functions, in the columns of f, are zero: Hermite's inverse cubic."""
-    right = np.clip(np.sum(f <= 0.0, axis=0), 1, len(x) - 1)
-    columns, slope = np.arange(f.shape[1]), np.gradient(f, x, axis=0)
-    ends = [(x[i], f[i, columns], slope[i, columns]) for i in (right - 1, right)]
-    (x0, f0, d0), (x1, f1, d1) = ends
-    width = np.maximum(f1 - f0, _SMALLEST)
-    # Where rounding has made it flat, a slope far below the chord's.
-    d0, d1 = (np.maximum(d, 1e-3 * width / (x1 - x0)) for d in (d0, d1))
-    t = np.clip(-f0 / width, 0.0, 1.0)
-    between = x0 + (x1 - x0) * t**2 * (3.0 - 2.0 * t)
-    between += width * t * (1.0 - t) * ((1.0 - t) / d0 - t / d1)
-    return np.clip(between, x0, x1)
-
-
-def _log_loss(pool: Pool, c: Order) -> Array:
-    def loss(h: Array) -> tuple[Array]:
-        return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
-
-    return average_over_fields(loss, c.R, c.V, _NODES)[0]
-
-
-def _probability(likelihood: Likelihood, h: Array, G: Array) -> Array:
-    return np.exp(likelihood.tilted(1.0, Marginals(h, G)).log_z)
+    @property
+    def truth(self) -> Array:
+        """The targets."""
+        return self.origin + self.scale * self.pools[0].y

@@ -1,8 +1,8 @@
-"""From what surrounds an example to what it adds on average: the two theories of resampling.
+"""From cavities to effective sites: the two theories of resampling.
 
-Both answer the same question. An example's cavity sees, from one training set to the next, a
-Gaussian field h ~ N(R, V) and a posterior variance G without it. What precision u, source γ and
-variance w of the source does the example itself contribute, averaged over how often it is drawn?
+Both answer the same question. Without an example, the prediction there is, from one training set
+to the next, a Gaussian field h ~ N(R, V) with posterior variance G. What precision u, source γ and
+variance w of the source does the example itself add, averaged over how often it is drawn?
 """
 
 from collections.abc import Callable
@@ -12,38 +12,26 @@ import numpy as np
 
 from cavity.arrays import Array, matmul
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.orders import Order, Pool, Sources
-from cavity.resampling.repeats import Copies
-from cavity.sites import Marginals, Moments, match
+from cavity.resampling.pool import Averages, EffectiveSites, Pool
+from cavity.resampling.repeats import RepeatedSites
+from cavity.sites import Marginals, Moments, Sites, cavity, match
 
-__all__ = [
-    "Theory",
-    "average_over_fields",
-    "cavity_theory",
-    "curvature_moments",
-    "lag",
-    "variational_theory",
-]
-
-Theory = Callable[[Order], Sources]
+Theory = Callable[[Averages], EffectiveSites]
 
 # The slopes are smooth on the scale of the fields: twelve nodes leave six digits.
 _NODES = 12
 # A response needs fields that differ: at least by this share of the variance.
 _LEAST_SPREAD = 1e-8
+# Change of a log variance at which the eigenvalue start is close enough.
+_CLOSE = 1e-4
 
 
 def average_over_fields(
     f: Callable[[Array], tuple[Array, ...]], mean: Array, variance: Array, nodes: int = _NODES
 ) -> list[Array]:
-    """Average functions of a Gaussian field, elementwise.
+    """Return averages of functions of n Gaussian fields.
 
-    Parameters
-    ----------
-    f : callable
-        From fields of shape (nodes, n) to several arrays of that shape.
-    mean, variance : arrays of shape (n,)
-    nodes : int
+    From fields of shape (nodes, n) ``f`` gives several arrays of that shape.
     """
     x, weight = _gauss(nodes)
     h = mean + np.sqrt(variance) * x[:, None]
@@ -59,33 +47,30 @@ def _gauss(nodes: int) -> tuple[Array, Array]:
 def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theory:
     """Return the cavity theory, for any likelihood and any law of resampling.
 
-    Parameters
-    ----------
-    pool : Pool
-    occupancy : Occupancy
-    tol : float
-        How well to solve for the sites of several copies.
+    The sites of examples drawn several times are solved to the tolerance ``tol``.
     """
-    repeats = len(occupancy.s) > 1 and "sites" not in pool.likelihood.offers
-    copies = Copies(pool.likelihood, pool.y, occupancy.s, tol)
+    responds = len(occupancy.s) > 1 and not pool.likelihood.quadratic
+    repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
 
-    def sources(c: Order) -> Sources:
-        V = np.maximum(c.V, _LEAST_SPREAD * c.G) if repeats else c.V
-        c = c._replace(V=V, chi=c.response if repeats else None)
-        slopes = _slopes(copies, occupancy, c)
+    def sites(c: Averages) -> EffectiveSites:
+        V = np.maximum(c.V, _LEAST_SPREAD * c.G) if responds else c.V
+        c = c._replace(V=V, chi=c.response if responds else None)
+        slopes = _slopes(repeats, occupancy, c)
         d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
-        return _sources(c, d1, square, d2, with_field / c.V if repeats else d2)
+        return _sites(c, d1, square, d2, with_field / c.V if responds else d2)
 
-    return sources
+    return sites
 
 
-def _slopes(copies: Copies, occupancy: Occupancy, c: Order) -> Callable[[Array], tuple[Array, ...]]:
+def _slopes(
+    repeats: RepeatedSites, occupancy: Occupancy, c: Averages
+) -> Callable[[Array], tuple[Array, ...]]:
     """Return slope, its square, the curvature and slope times field, averaged over the draws."""
 
     def average(h: Array) -> tuple[Array, ...]:
         d1, square, d2 = np.zeros((3, *h.shape))
-        found = copies(Marginals(h, c.G), lag(c))
+        found = repeats(Marginals(h, c.G), c.excess_response)
         for p, (slope, curvature) in zip(occupancy.probability, found, strict=True):
             d1 += p * slope
             square += p * slope**2
@@ -95,27 +80,22 @@ def _slopes(copies: Copies, occupancy: Occupancy, c: Order) -> Callable[[Array],
     return average
 
 
-def lag(c: Order) -> Array | None:
-    """Return χ − G: by how much the others' reply to an example exceeds what its cavity knows."""
-    return None if c.chi is None else c.chi - c.G
-
-
-def _sources(c: Order, d1: Array, square: Array, d2: Array, d_chi: Array) -> Sources:
-    """Return the sources of an example with average slope d1, curvature d2 and response d_chi."""
+def _sites(c: Averages, d1: Array, square: Array, d2: Array, d_chi: Array) -> EffectiveSites:
+    """Return the sites of examples with average slope d1, curvature d2 and response d_chi."""
     u, _ = match(Marginals(c.R, c.G), Moments(d1, d1, d2))
     u_chi, gamma = match(Marginals(c.R, c.response), Moments(d1, d1, d_chi))
-    # What varies beyond the linear response to the field; the rest is the others' doing.
-    own = np.maximum(square - d1**2 - c.V * d_chi**2, 0.0)
-    w = own / (1.0 + c.response * d_chi) ** 2
-    return Sources(u, gamma, w, None if c.chi is None else u_chi)
+    # What varies beyond the linear response to the field comes from the example itself.
+    variance = np.maximum(square - d1**2 - c.V * d_chi**2, 0.0)
+    w = variance / (1.0 + c.response * d_chi) ** 2
+    return EffectiveSites(u, gamma, w, None if c.chi is None else u_chi)
 
 
-def curvature_moments(pool: Pool, occupancy: Occupancy, c: Order) -> tuple[Array, Array, Array]:
+def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> tuple[Array, Array, Array]:
     """Return the first three moments, over draws and fields, of an example's precision −d2."""
-    copies = Copies(pool.likelihood, pool.y, occupancy.s)
+    repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s)
 
     def powers(h: Array) -> tuple[Array, ...]:
-        found = copies(Marginals(h, c.G))
+        found = repeats(Marginals(h, c.G))
         total = np.zeros((3, *h.shape))
         for p, (_, curvature) in zip(occupancy.probability, found, strict=True):
             for k in range(3):
@@ -130,12 +110,12 @@ def variational_theory(pool: Pool, draws: Array) -> Theory:
     """Return the variational replica theory of regression from samples with replacement.
 
     It replaces the Poisson law by its mean: u = λ/(σ² + G) with λ expected draws of the example,
-    where G is the posterior variance with the example's own source, which makes it a quadratic
+    where G is the posterior variance with the example's own site, which makes it a quadratic
     equation given the cavity.
     """
-    y, noise = pool.y, pool.likelihood.latent_noise
+    y, noise = pool.y, pool.likelihood.noise_variance
 
-    def sources(c: Order) -> Sources:
+    def sites(c: Averages) -> EffectiveSites:
         b = noise + c.G - draws * c.G
         root = np.sqrt(b**2 + 4.0 * noise * c.G * draws)
         # Of the two forms of the root the one that does not cancel.
@@ -143,6 +123,24 @@ def variational_theory(pool: Pool, draws: Array) -> Theory:
         shrink = 1.0 / (1.0 + u * c.G)
         gain = u / (noise + shrink * c.G)
         error = shrink**2 * ((c.R - y) ** 2 + c.V)
-        return Sources(u, u * y, gain * error / (1.0 - gain * (shrink * c.G) ** 2))
+        return EffectiveSites(u, u * y, gain * error / (1.0 - gain * (shrink * c.G) ** 2))
 
-    return sources
+    return sites
+
+
+def eigenvalue_start(pool: Pool, draws: Array) -> Averages:
+    """Return cavities of the variational theory with G_ii ≈ Σ_k φ_ik²/(1/λ_k + u_i).
+
+    One equation for each example, with u_i = draws_i/(σ² + G_ii): its right-hand side rises with
+    G_ii, so that iterating from the prior's variance goes down to the root. Exact where all u_i
+    are equal, and the founding paper's start; an ``eigh`` costs more than the iterations it saves.
+    """
+    values, vectors = np.linalg.eigh(pool.prior.K)
+    values, squares = np.maximum(values, 0.0), vectors**2
+    G, before = pool.prior.diag, np.inf
+    while np.max(np.abs(np.log(before / G))) > _CLOSE:
+        before, u = G, draws / (pool.likelihood.noise_variance + G)
+        G = np.sum(squares * (values / (1.0 + values * u[:, None])), axis=1)
+    u = draws / (pool.likelihood.noise_variance + G)
+    c = cavity(pool.prior.condition(Sites(u, u * pool.y)).local())
+    return Averages(c.variance, c.mean, np.zeros_like(G))

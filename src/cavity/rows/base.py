@@ -5,8 +5,6 @@ from typing import Any, Protocol, TypeVar
 
 from cavity.sites import Rows
 
-__all__ = ["RowBlocks", "added"]
-
 T = TypeVar("T")
 
 

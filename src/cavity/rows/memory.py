@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 from cavity.rows.base import added
 from cavity.sites import Rows
 
-__all__ = ["MemoryBlocks"]
-
 T = TypeVar("T")
 
 

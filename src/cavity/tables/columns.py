@@ -7,8 +7,6 @@ import polars as pl
 
 from cavity.tables.errors import TableError
 
-__all__ = ["MOST_LEVELS", "Role", "role_of"]
-
 MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
 _ROWS_PER_LEVEL = 2

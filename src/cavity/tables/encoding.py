@@ -10,8 +10,6 @@ import polars as pl
 from cavity.arrays import Array
 from cavity.tables.errors import TableError
 
-__all__ = ["Category", "Encoder", "Number", "numbers_of"]
-
 
 @dataclass(frozen=True)
 class Number:

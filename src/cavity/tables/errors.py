@@ -1,7 +1,5 @@
 """Errors about a table, a file or a column, in one line."""
 
-__all__ = ["NoTargetError", "TableError"]
-
 
 class TableError(ValueError):
     """A problem with the data or a file; the message is one line that says where and why.

@@ -17,8 +17,6 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-__all__ = ["MOST_RELEVANCES", "WORDS", "parse_kernel"]
-
 MOST_RELEVANCES = 30
 """Up to this many inputs, the default kernel has a length scale for each."""
 

@@ -10,8 +10,6 @@ from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.tables.kernels import parse_kernel
 from cavity.tables.prepare import Prepared
 
-__all__ = ["Settings", "fit_model", "unfitted"]
-
 
 @dataclass(frozen=True)
 class Settings:

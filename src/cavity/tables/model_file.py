@@ -29,8 +29,6 @@ from cavity.tables.prepare import Prepared
 from cavity.tables.read import Table
 from cavity.tables.writing import writing
 
-__all__ = ["Model", "load_model", "save_model"]
-
 _KIND = "table model"
 _BLOCK = 20_000
 _TWO_SIDED_95 = float(ndtri(0.975))

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain", "to_json"]
-
 
 def to_json(value: Any) -> str:
     """Return strict JSON, in which a number that is not finite is null.

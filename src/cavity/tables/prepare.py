@@ -15,8 +15,6 @@ from cavity.tables.read import Table
 from cavity.tables.rows import MOST_TEST_ROWS, Chosen, choose_rows
 from cavity.tables.target import Labels, find_target, labels_of
 
-__all__ = ["MAX_ROWS", "Prepared", "prepare"]
-
 MAX_ROWS = 2000
 """The time of a fit grows as the cube of its rows: with more than this it takes minutes."""
 

@@ -17,8 +17,6 @@ from cavity.arrays import Array
 from cavity.tables.errors import TableError
 from cavity.tables.text import read_text
 
-__all__ = ["SHIPPED", "Table", "read_table"]
-
 
 @dataclass(frozen=True)
 class Table:

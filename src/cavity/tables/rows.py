@@ -6,8 +6,6 @@ import numpy as np
 
 from cavity.arrays import Array
 
-__all__ = ["MOST_TEST_ROWS", "Chosen", "choose_rows"]
-
 FEWEST_ROWS = 5
 
 MOST_TEST_ROWS = 10_000

@@ -12,8 +12,6 @@ from cavity.tables.encoding import numbers_of
 from cavity.tables.errors import NoTargetError, TableError
 from cavity.tables.read import Table
 
-__all__ = ["Labels", "find_target", "labels_of"]
-
 MOST_CLASS_NUMBERS = 20
 """A numeric target with more different values than this is a quantity, not a class label."""
 

@@ -11,8 +11,6 @@ import polars as pl
 
 from cavity.tables.errors import TableError
 
-__all__ = ["MISSING", "read_text"]
-
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
 """Fields of a text file that count as missing."""
 _DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?\n)", re.M)

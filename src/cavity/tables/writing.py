@@ -10,8 +10,6 @@ import polars as pl
 from cavity.storage import replacing
 from cavity.tables.errors import TableError
 
-__all__ = ["FRAME_SUFFIXES", "check_writable", "write_frame", "write_text", "writing"]
-
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
     ".csv": lambda frame, path: frame.write_csv(path),
     ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),

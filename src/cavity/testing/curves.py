@@ -7,8 +7,8 @@ from cavity.arrays import Array
 from cavity.inference import EP, Problem
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, Order, Pool
-from cavity.resampling.averages import Averages, prior_cavities, solve_averages
+from cavity.resampling import LAWS, Averages, Pool, SizeSolution
+from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.theories import cavity_theory
 from cavity.sites import Marginals
 
@@ -24,8 +24,8 @@ def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
     """Check the cavity theory of learning curves for a likelihood on a small pool.
 
     Nothing learned leaves the prior; everything learned is EP and its leave-one-out cavities;
-    the average posterior variance falls with the size; an example's sources give the average
-    posterior that summing over occupations and integrating over fields gives.
+    the average posterior variance falls with the size; an example's effective site gives the
+    average posterior that summing over occupations and integrating over fields gives.
 
     Parameters
     ----------
@@ -47,24 +47,24 @@ def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
         _check_little(_solve(pool, law, 1e-7), pool)
         variances = [np.mean(_solve(pool, law, share * len(y)).pool.G) for share in (0.2, 0.5, 0.9)]
         assert np.all(np.diff(variances) < 0.0), f"{law}: more examples do not sharpen"
-        _check_sources(pool, law)
+        _check_sites(pool, law)
     _check_everything(_solve(pool, "subsample", len(y)), pool)
 
 
-def _solve(pool: Pool, law: str, size: float) -> Averages:
+def _solve(pool: Pool, law: str, size: float) -> SizeSolution:
     theory = cavity_theory(pool, LAWS[law](size * pool.share))
     found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=_TOL, max_iter=1000)
     assert found.converged, f"{law} at size {size}: residual {found.residual:.1e}"
     return found
 
 
-def _check_little(found: Averages, pool: Pool) -> None:
+def _check_little(found: SizeSolution, pool: Pool) -> None:
     scale = np.sqrt(pool.prior.diag)
     assert_allclose(found.held_out.G, pool.prior.diag, rtol=_SAME, err_msg="prior variance")
     assert_allclose(found.held_out.R / scale, 0.0, atol=1e-5, err_msg="prior mean")
 
 
-def _check_everything(found: Averages, pool: Pool) -> None:
+def _check_everything(found: SizeSolution, pool: Pool) -> None:
     problem = Problem.of(pool.likelihood, pool.prior, pool.y, np.ones_like(pool.y))
     fit = EP(tol=_TOL).fit(problem)
     m, v = fit.cavities
@@ -74,24 +74,24 @@ def _check_everything(found: Averages, pool: Pool) -> None:
     assert_allclose(found.pool.R, fit.posterior.mean, atol=_SAME * np.sqrt(np.max(v)))
 
 
-def _check_sources(pool: Pool, law: str) -> None:
-    """Compare G' = E v_s, R' = E μ_s and V' = Var μ_s with what the sources say they are."""
+def _check_sites(pool: Pool, law: str) -> None:
+    """Compare G' = E v_s, R' = E μ_s and V' = Var μ_s with what the effective sites make them."""
     prior = pool.prior.diag
-    c = Order(0.6 * prior, 0.3 * np.sqrt(prior) * pool.y, 0.3 * prior)
+    c = Averages(0.6 * prior, 0.3 * np.sqrt(prior) * pool.y, 0.3 * prior)
     occupancy = LAWS[law](np.full(len(prior), 0.7))
     u, gamma, w, _ = cavity_theory(pool, occupancy)(c)
     G = 1.0 / (1.0 / c.G + u)
     R, V = G * (gamma + c.R / c.G), G**2 * (w + c.V / c.G**2)
     truth = _average_posterior(pool, c, occupancy.s, occupancy.probability)
-    # Several copies are matched one by one, in EP's way, which is not quite their product's.
-    exact = law == "subsample" or "sites" in pool.likelihood.offers
+    # Sites of several draws are matched one by one, as in EP, which is not quite their product.
+    exact = law == "subsample" or pool.likelihood.quadratic
     rtol = 1e-5 if exact else 0.03
     for name, got, want in zip("GRV", (G, R, V), truth, strict=True):
         assert_allclose(got, want, rtol=rtol, err_msg=f"{law}: {name}")
 
 
 def _average_posterior(
-    pool: Pool, c: Order, occupations: Array, probability: Array
+    pool: Pool, c: Averages, occupations: Array, probability: Array
 ) -> tuple[Array, Array, Array]:
     """Return the averages with p(y|f)^s taken as one likelihood."""
     x, weight = np.polynomial.hermite_e.hermegauss(_NODES)

@@ -12,8 +12,6 @@ from cavity.report.examples import records
 from cavity.report.sections.common import example_table
 from cavity.report.words import number, percent
 
-__all__ = ["certainty"]
-
 _SURE, _BINS = 0.9, 16
 
 

@@ -8,18 +8,6 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, HtmlTable
 from cavity.report.words import number, percent
 
-__all__ = [
-    "Column",
-    "Measure",
-    "agreeing",
-    "cell",
-    "example_table",
-    "interval",
-    "measures",
-    "share_cell",
-    "word_cell",
-]
-
 _MOST_INPUTS = 8
 
 

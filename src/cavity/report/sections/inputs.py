@@ -7,8 +7,6 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Figure, Figures, Note, Section
 from cavity.report.words import join, percent
 
-__all__ = ["inputs"]
-
 _MOST, _NAMED = 25, 3
 _NO_PART = 0.01
 

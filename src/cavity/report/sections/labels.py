@@ -5,8 +5,6 @@ from cavity.report.blocks import Note, Section
 from cavity.report.sections.common import Column, cell, example_table, share_cell
 from cavity.report.words import number, percent
 
-__all__ = ["labels"]
-
 
 def labels(a: Analysis) -> Section:
     """Return the section on suspicious labels."""

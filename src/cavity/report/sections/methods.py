@@ -6,8 +6,6 @@ from cavity.report.blocks import Cell, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.sections.common import cell, word_cell
 from cavity.report.words import number
 
-__all__ = ["methods"]
-
 # In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
 

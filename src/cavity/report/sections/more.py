@@ -9,8 +9,6 @@ from cavity.report.blocks import Figure, Figures, Goal, Note, Section
 from cavity.report.sections.common import Measure, interval, measures
 from cavity.report.words import number, percent
 
-__all__ = ["expected_at", "more"]
-
 _FORECASTS = {"error": "forecast", "log_loss": "log_loss_forecast"}
 # A relative change of the error below this is not worth the labelling.
 _HARDLY = 0.02

@@ -9,8 +9,6 @@ from cavity.report.examples import records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
 from cavity.report.words import count, in_hundred, number, percent, plus_minus
 
-__all__ = ["quality"]
-
 _MOST_PICTURES, _MOST_POINTS = 6, 2000
 _BASELINE = "no inputs"
 _COLUMNS = {

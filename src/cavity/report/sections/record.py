@@ -7,8 +7,6 @@ from cavity.report.blocks import Cell, Code, Facts, HtmlTable, Note, Section
 from cavity.report.sections.common import word_cell
 from cavity.report.words import count, number, percent
 
-__all__ = ["record"]
-
 
 def record(a: Analysis) -> Section:
     """Return the section with all settings and decisions."""

@@ -7,8 +7,6 @@ from cavity.report.sections.common import agreeing, measures
 from cavity.report.sections.more import expected_at
 from cavity.report.words import number, percent
 
-__all__ = ["Big", "strip"]
-
 
 class Big(NamedTuple):
     """A number, its label, and what to compare it with."""

@@ -1,4 +1,4 @@
-"""Several copies of an example, and how the pool responds to its sources."""
+"""Examples drawn several times, and how the pool responds to effective sites."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,9 @@ from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_
 from cavity.inference import EP, Problem
 from cavity.likelihoods import Logit, Probit
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, Pool, Sources
-from cavity.resampling.averaged import Medium
-from cavity.resampling.averages import prior_cavities, solve_averages
-from cavity.resampling.repeats import Copies
+from cavity.resampling import LAWS, EffectiveSites, Pool
+from cavity.resampling.averaged import AveragedPosterior, prior_cavities, solve_averages
+from cavity.resampling.repeats import RepeatedSites
 from cavity.resampling.theories import cavity_theory
 from cavity.sites import Marginals, Sites
 
@@ -27,13 +26,13 @@ def _pool(n=40, amplitude=5.0, seed=3):
 
 @pytest.mark.parametrize("variance", [1.0, 30.0, 1e4])
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()])
-def test_copies_are_those_of_inference(likelihood, variance):
+def test_repeated_sites_are_those_of_inference(likelihood, variance):
     """EP of one latent value with s equal examples has the same slope and variance."""
     y = np.ones(1)
-    copies = Copies(likelihood, y, np.arange(1.0, 7.0), tol=1e-10)
+    repeats = RepeatedSites(likelihood, y, np.arange(1.0, 7.0), tol=1e-10)
     cavity = Marginals(np.zeros(1), np.array([variance]))
     prior = DensePrior(np.array([[variance]]))
-    for s, (slope, curvature) in enumerate(copies(cavity), start=1):
+    for s, (slope, curvature) in enumerate(repeats(cavity), start=1):
         fit = EP(tol=1e-10).fit(Problem.of(likelihood, prior, y, np.array([float(s)])))
         # EP's own tolerance, through a contraction that is slow for wide priors.
         assert_allclose(slope, fit.posterior.alpha, rtol=1e-6)
@@ -42,53 +41,53 @@ def test_copies_are_those_of_inference(likelihood, variance):
         )
 
 
-def test_copies_go_on_from_the_last_call():
+def test_repeats_go_on_from_the_last_call():
     """A second call gives the same answer, whatever was asked before."""
     y = np.ones(3)
     asked = Marginals(np.array([-1.0, 0.0, 2.0]), np.full(3, 9.0))
     before = Marginals(np.array([3.0, -2.0, 0.5]), np.full(3, 4.0))
-    fresh, used = (Copies(Probit(), y, np.arange(1.0, 5.0), tol=1e-10) for _ in "12")
+    fresh, used = (RepeatedSites(Probit(), y, np.arange(1.0, 5.0), tol=1e-10) for _ in "12")
     list(used(before))
     for a, b in zip(fresh(asked), used(asked), strict=True):
         assert_allclose(a, b, rtol=1e-7)
 
 
-def test_others_reply_moves_what_copies_see():
-    """With a lag the slope is that of a cavity whose mean has moved by lag times the slope."""
-    y, G, lag = np.ones(3), np.full(3, 9.0), np.array([0.5, 1.0, 2.0])
-    h = np.array([-2.0, 0.0, 1.0])
-    replied = list(Copies(Probit(), y, np.arange(1.0, 4.0), tol=1e-11)(Marginals(h, G), lag))
-    for s, (slope, curvature) in enumerate(replied):
-        moved = Marginals(h + lag * slope, G)
-        plain = list(Copies(Probit(), y, np.arange(1.0, 4.0), tol=1e-11)(moved))
-        assert_allclose(slope, plain[s][0], rtol=1e-8)
-        assert_allclose(curvature, plain[s][1], rtol=1e-8)
+def test_excess_response_moves_the_cavity():
+    """The slope is that of a cavity whose mean has moved by the excess response times the slope."""
+    y, G, excess = np.ones(3), np.full(3, 9.0), np.array([0.5, 1.0, 2.0])
+    h, s = np.array([-2.0, 0.0, 1.0]), np.arange(1.0, 4.0)
+    found = RepeatedSites(Probit(), y, s, tol=1e-11)(Marginals(h, G), excess)
+    for k, (slope, curvature) in enumerate(found):
+        moved = Marginals(h + excess * slope, G)
+        plain = list(RepeatedSites(Probit(), y, s, tol=1e-11)(moved))
+        assert_allclose(slope, plain[k][0], rtol=1e-8)
+        assert_allclose(curvature, plain[k][1], rtol=1e-8)
 
 
-def test_respond_is_a_product_with_the_covariance():
-    """respond(ν) = Σ ν for sites of any strength."""
+def test_other_sources_give_a_product_with_the_covariance():
+    """Under other sources the means are Σ ν, for sites of any strength."""
     prior = _pool().prior
     rng = np.random.default_rng(0)
     tau, nu = rng.exponential(size=40) * np.logspace(-7, 3, 40), rng.standard_normal(40)
     posterior = prior.condition(Sites(tau, np.zeros(40)))
-    assert_allclose(posterior.respond(nu), posterior.covariance() @ nu, atol=1e-9)
+    assert_allclose(posterior.under(Sites(tau, nu)).mean, posterior.covariance() @ nu, atol=1e-9)
 
 
-def test_medium_looks_ahead_to_first_order():
+def test_first_order_of_other_sites():
     """The error of the cavities' variances and means falls with the square of the step."""
     pool = _pool()
     rng = np.random.default_rng(1)
     u, gamma, w, du, dgamma = rng.exponential(size=(5, 40))
-    medium = Medium(pool.prior, Sources(u, gamma, w))
+    posterior = AveragedPosterior(pool.prior, EffectiveSites(u, gamma, w))
     errors = []
     for step in (1e-2, 1e-3):
-        sources = Sources(u + step * du, gamma + step * dgamma, w)
-        ahead, truth = medium.ahead(sources), Medium(pool.prior, sources).held_out
-        errors.append([np.max(np.abs(ahead.G - truth.G)), np.max(np.abs(ahead.R - truth.R))])
+        sites = EffectiveSites(u + step * du, gamma + step * dgamma, w)
+        found, truth = posterior.first_order(sites), AveragedPosterior(pool.prior, sites).held_out
+        errors.append([np.max(np.abs(found.G - truth.G)), np.max(np.abs(found.R - truth.R))])
     assert np.all(np.array(errors[1]) < 0.02 * np.array(errors[0]))
 
 
-def test_without_copies_response_is_variance():
+def test_without_repeats_response_is_variance():
     """Where no example is drawn twice the two precisions are one, and no second one is solved."""
     pool = _pool()
     for law, is_one in (("subsample", True), ("bootstrap", False)):
@@ -96,14 +95,14 @@ def test_without_copies_response_is_variance():
         found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=1e-7, max_iter=200)
         assert found.converged
         assert (found.held_out.chi is None) is is_one
-    # Copies sharpen the posterior more than they hold its mean.
+    # Repeats sharpen the posterior more than they hold its mean.
     assert np.all(found.held_out.chi > found.held_out.G)
 
 
 def test_spread_over_bootstraps_under_a_wide_prior():
     """Predictions vary from bootstrap to bootstrap as they do over refits.
 
-    Under a wide prior the response to copies is not the posterior variance: without the
+    Under a wide prior the response to repeats is not the posterior variance: without the
     difference the spread comes out a quarter too low.
     """
     rng = np.random.default_rng(2)

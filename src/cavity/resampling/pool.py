@@ -1,4 +1,4 @@
-"""What the theories of resampling talk about: a pool, its order parameters, their sources."""
+"""What the theories of resampling are about: a pool, averages over training sets, their sites."""
 
 from typing import NamedTuple
 
@@ -6,34 +6,9 @@ from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
 
-__all__ = ["Order", "Pool", "Sources"]
 
-
-class Pool(NamedTuple):
-    """The examples at hand, from which training sets are drawn.
-
-    Attributes
-    ----------
-    prior : DensePrior
-        The latent values of all examples.
-    y : array of shape (n,)
-        Labels ±1, or real targets.
-    likelihood : Likelihood
-    share : array of shape (n,)
-        Each example's share of the population; they sum to one.
-    whole : Order or None
-        Roughly, the cavities once all examples are learned, where a fit has found them already.
-    """
-
-    prior: DensePrior
-    y: Array
-    likelihood: Likelihood
-    share: Array
-    whole: "Order | None" = None
-
-
-class Order(NamedTuple):
-    """Order parameters for each example, averages over training sets.
+class Averages(NamedTuple):
+    """Averages over training sets, for each example.
 
     Attributes
     ----------
@@ -57,8 +32,36 @@ class Order(NamedTuple):
         """χ, whether it is G or not."""
         return self.G if self.chi is None else self.chi
 
+    @property
+    def excess_response(self) -> Array | None:
+        """χ − G: by how much the response exceeds the variance; None where there is no excess."""
+        return None if self.chi is None else self.chi - self.G
 
-class Sources(NamedTuple):
+
+class Pool(NamedTuple):
+    """The examples from which training sets are drawn.
+
+    Attributes
+    ----------
+    prior : DensePrior
+        The latent values of all examples.
+    y : array of shape (n,)
+        Labels ±1, or real targets.
+    likelihood : Likelihood
+    share : array of shape (n,)
+        Each example's share of the population; they sum to one.
+    loo : Averages or None
+        Approximate leave-one-out cavities of all examples, where a fit has found them already.
+    """
+
+    prior: DensePrior
+    y: Array
+    likelihood: Likelihood
+    share: Array
+    loo: Averages | None = None
+
+
+class EffectiveSites(NamedTuple):
     """What each example adds to the averages over training sets.
 
     Attributes
@@ -66,7 +69,7 @@ class Sources(NamedTuple):
     u : array of shape (n,)
         Precision.
     gamma : array of shape (n,)
-        Mean source.
+        Mean of the source.
     w : array of shape (n,)
         Variance of the source.
     u_chi : array of shape (n,) or None

@@ -1,0 +1,93 @@
+"""From an estimator's parameters and a table to the evidences that it maximises."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from cavity import inference as methods
+from cavity.arrays import Array
+from cavity.estimators.coding import BinaryTask
+from cavity.estimators.validation import (
+    RowMap,
+    check_classes,
+    check_offers,
+    kernel_rule,
+    training_inputs,
+)
+from cavity.evidence import Evidence
+from cavity.kernels import Rule
+from cavity.likelihoods import Gaussian, likelihood
+
+_SMALLEST_NOISE = 1e-20
+"""Noise of zero would be sites of infinite precision."""
+
+
+def classifier_rule(classifier: Any) -> Rule:
+    """Return the rule of a classifier's kernel; the default kernel is fixed."""
+    return kernel_rule(classifier.kernel, ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed"))
+
+
+def binary_evidences(
+    classifier: Any, X: Any, rows: RowMap, tasks: list[BinaryTask], before: Sequence[Array]
+) -> list[Evidence]:
+    """Return the evidence of each binary problem, at the hyperparameters found before, if any."""
+    model = likelihood(classifier.likelihood)
+    options = {} if classifier.tol is None else {"tol": classifier.tol}
+    method = methods.method(classifier.inference, max_iter=classifier.max_iter_predict, **options)
+    check_classes(model)
+    check_offers(model, method)
+    rule = classifier_rule(classifier)
+    known = [len(theta) for theta in before] == [len(rule.theta)] * len(tasks)
+    return [
+        Evidence.of(
+            rule.with_theta(before[i]) if known else rule,
+            training_inputs(classifier, X, rows.index[task.rows]),
+            [task.labels],
+            model,
+            method,
+            rows.weight[task.rows],
+        )
+        for i, task in enumerate(tasks)
+    ]
+
+
+def regressor_rule(regressor: Any) -> Rule:
+    """Return the rule of a regressor's kernel."""
+    return kernel_rule(regressor.kernel, ConstantKernel() * RBF())
+
+
+def target_evidence(regressor: Any, X: Any, rows: RowMap, targets: Array, noise: Array) -> Evidence:
+    """Return the evidence of all targets of a regressor, which share the kernel."""
+    return Evidence.of(
+        regressor_rule(regressor),
+        training_inputs(regressor, X, rows.index),
+        list(targets.reshape(len(targets), -1).T),
+        Gaussian(noise[rows.index]),
+        methods.method(regressor.inference),
+        rows.weight,
+    )
+
+
+def noise_variances(alpha: Any, n: int) -> Array:
+    """Return the noise variance of each row of a table."""
+    noise = np.asarray(alpha, dtype=np.float64)
+    if noise.size not in (1, n) or noise.ndim > 1:
+        raise ValueError(
+            "alpha must be a scalar or an array with same number of entries as y. "
+            f"({noise.shape[0]} != {n})"
+        )
+    if not np.all(noise >= 0.0):
+        raise ValueError("alpha must be at least zero everywhere.")
+    return np.maximum(np.broadcast_to(noise, (n,)), _SMALLEST_NOISE)
+
+
+def scaling(y: Array, weight: Array, normalize: bool) -> tuple[Array, Array]:
+    """Return what to take off and what to divide by; a constant target is left at scale 1."""
+    if not normalize:
+        return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
+    mean = np.average(y, axis=0, weights=weight)
+    scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight))
+    constant = scale < 10.0 * np.finfo(scale.dtype).eps * np.abs(mean)
+    return mean, np.where(constant | (scale == 0.0), 1.0, scale)

@@ -1,0 +1,123 @@
+"""One kernel on one set of inputs: latent functions that can be asked at new inputs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.evidence import Evaluation
+from cavity.inference import Fit
+from cavity.kernels import Rule
+from cavity.sites import Marginals
+
+_BLOCK_BYTES = 16 * 2**20
+"""Memory for the covariances of one block of new inputs with the training inputs."""
+_BLOCK_ROWS = 2**14
+"""The most rows of a block: averages over a latent value take some nodes for each."""
+
+
+@dataclass(frozen=True)
+class FittedProcess:
+    """One kernel on one set of inputs, with one latent function for each target.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evidence at the tuned hyperparameters.
+    columns : array of shape (n,), optional
+        With a precomputed kernel: which columns of new covariances belong to these inputs.
+    at_bounds : sequence of str
+        In words, which hyperparameters the tuning left at a bound.
+    """
+
+    evaluation: Evaluation
+    columns: Array | None = None
+    at_bounds: Sequence[str] = ()
+
+    @property
+    def rule(self) -> Rule:
+        """The kernel's rule at the tuned hyperparameters."""
+        return self.evaluation.prior.rule  # type: ignore[no-any-return]
+
+    @property
+    def X_train_(self) -> Any:
+        """Training inputs."""
+        return self.evaluation.prior.X
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel at the tuned hyperparameters."""
+        return self.rule.kernel
+
+    @property
+    def fits(self) -> Sequence[Fit]:
+        """The inference of each target."""
+        return self.evaluation.fits
+
+    def log_evidence(self, theta: Array, eval_gradient: bool = False) -> tuple[float, Array]:
+        """Return the log evidence at other hyperparameters, and its gradient or zeros."""
+        zero = np.zeros_like(theta)
+        try:
+            found = self.evaluation.evidence.at(theta)
+            return found.value, found.gradient if eval_gradient else zero
+        except NotPositiveDefiniteError:
+            return -np.inf, zero
+
+    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+        """Return mean and variance of each latent function at new inputs."""
+        found = self.in_blocks(lambda b: self.at(X[b], part_of(prior_variance, b)), X)
+        return [Marginals(*(np.concatenate(p) for p in zip(*q, strict=True))) for q in found]
+
+    def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+        """Return the same for a block of new inputs."""
+        K_star = self._cross(X)
+        own = self.rule.diag(X) if prior_variance is None else prior_variance
+        return [fit.posterior.predict(K_star, own) for fit in self.fits]
+
+    def mean(self, X: Any) -> list[Array]:
+        """Return the mean of each latent function at new inputs."""
+
+        def of_block(block: slice) -> list[Array]:
+            K_star = self._cross(X[block])
+            return [K_star @ fit.posterior.alpha for fit in self.fits]
+
+        return [np.concatenate(parts) for parts in self.in_blocks(of_block, X)]
+
+    def in_blocks(self, answer: Callable[[slice], Sequence[Any]], X: Any) -> Iterator[Any]:
+        """Collect what ``answer`` has to say of each block of new inputs."""
+        blocks = block_slices(len(X), len(self.X_train_))
+        return zip(*(answer(block) for block in blocks), strict=True)
+
+    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
+        """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
+        return self._log_proba(self.at(X, prior_variance)[0])
+
+    def loo_log_proba(self) -> tuple[Array, Array]:
+        """Return log P(−1) and log P(+1) of each training example given all the others."""
+        return self._log_proba(self.fits[0].cavities)
+
+    def _log_proba(self, q: Marginals) -> tuple[Array, Array]:
+        tilted = self.evaluation.evidence.likelihood.tilted
+        one = np.ones_like(q.mean)
+        return tilted(-one, q).log_z, tilted(one, q).log_z
+
+    def covariance(self, X: Any) -> Array:
+        """Return the posterior covariance of the first latent function among new inputs."""
+        return self.fits[0].posterior.predict_covariance(self._cross(X), self.rule.matrix(X))
+
+    def _cross(self, X: Any) -> Array:
+        """Return the covariances of new inputs with the training inputs."""
+        return self.rule.matrix(X if self.columns is None else X[:, self.columns], self.X_train_)
+
+
+def block_slices(n: int, n_train: int) -> Iterator[slice]:
+    """Cut new inputs into blocks whose answers need a bounded amount of memory."""
+    rows = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // (8 * n_train)))
+    return (slice(i, i + rows) for i in range(0, n, rows))
+
+
+def part_of(values: Array | None, block: slice) -> Array | None:
+    """Return a block of values that may be missing."""
+    return None if values is None else values[block]

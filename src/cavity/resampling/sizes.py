@@ -1,0 +1,109 @@
+"""Averages over training sets of many sizes: each size starts from where its neighbours lead."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cavity.arrays import Array
+from cavity.resampling.averaged import SizeSolution, pack, prior_cavities, solve_averages, unpack
+from cavity.resampling.laws import LAWS
+from cavity.resampling.pairs import with_pairs
+from cavity.resampling.pool import Averages, Pool
+from cavity.resampling.theories import Theory, cavity_theory, variational_theory
+
+THEORIES = ("cavity", "pairs", "variational")
+# Sizes through which the polynomial goes that guesses the next one's cavities. Without it ten
+# sizes take 1.3 to 1.5 times as many factorisations.
+_BACK = 4
+# How far that is trusted, in units of what these sizes span.
+_FAR = 1.0
+# Of the tolerance, for what a theory has to solve within itself.
+_SHARE = 0.1
+
+
+def solve_sizes(
+    pool: Pool, sizes: Array, law: str, theory: str, *, tol: float, max_iter: int
+) -> list[SizeSolution]:
+    """Return the averages over random training sets of each size.
+
+    Parameters
+    ----------
+    pool : Pool
+    sizes : array of shape (k,)
+        Numbers of examples drawn.
+    law : {"subsample", "bootstrap"}
+    theory : {"cavity", "pairs", "variational"}
+        Pairs are added where the likelihood is Gaussian.
+    tol, max_iter
+        As in `solve_averages`, for each size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.likelihoods import Probit
+    >>> from cavity.priors import DensePrior
+    >>> from cavity.resampling import Pool, solve_sizes
+    >>> y = np.array([1.0, 1.0, -1.0])
+    >>> pool = Pool(DensePrior(np.eye(3) + 1.0), y, Probit(), np.full(3, 1.0 / 3.0))
+    >>> sizes = np.array([1.0, 3.0])
+    >>> one, three = solve_sizes(pool, sizes, "subsample", "cavity", tol=1e-6, max_iter=50)
+    >>> bool(np.all(one.pool.G > three.pool.G))
+    True
+    """
+    found: dict[int, SizeSolution] = {}
+    path = SizePath(pool)
+    for k in path.order(sizes):
+        draws, guess = sizes[k] * pool.share, path.guess(sizes[k])
+        equations = _equations(pool, draws, law, theory, _SHARE * tol)
+        last = solve_averages(pool, equations, guess, tol=tol, max_iter=max_iter)
+        path.add(sizes[k], last.held_out)
+        if theory == "pairs" and pool.likelihood.quadratic:
+            last = with_pairs(pool, last, LAWS[law](draws))
+        found[int(k)] = last
+    return [found[k] for k in range(len(sizes))]
+
+
+def _equations(pool: Pool, draws: Array, law: str, theory: str, tol: float) -> Theory:
+    if theory == "variational":
+        return variational_theory(pool, draws)
+    return cavity_theory(pool, LAWS[law](draws), tol)
+
+
+class SizePath:
+    """The cavities of the sizes solved so far, and where they lead for the next one.
+
+    From all examples downwards where a fit to them is known, from none upwards elsewhere.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._prior, self._down = pool.prior, pool.loo is not None
+        self._solved: list[tuple[float, Array]] = []
+        if pool.loo is not None:
+            self.add(pool.prior.size, pool.loo)
+
+    def order(self, sizes: Array) -> Array:
+        """Return the order in which to solve the sizes."""
+        return np.argsort(-sizes if self._down else sizes, kind="stable")
+
+    def add(self, size: float, cavities: Averages) -> None:
+        """Keep the cavities of a size, and those of the last few others."""
+        here = float(np.log(size)), pack(cavities, self._prior.diag)
+        others = [solved for solved in self._solved if solved[0] != here[0]]
+        self._solved = [*others[1 - _BACK :], here]
+
+    def guess(self, size: float) -> Averages:
+        """Return cavities on the polynomial, in the log of the size, through the last ones."""
+        if not self._solved:
+            return prior_cavities(self._prior)
+        log_m, x = zip(*self._solved, strict=True)
+        far = abs(np.log(size) - log_m[-1]) > _FAR * np.ptp(log_m)
+        there = x[-1] if far else _lagrange(log_m, np.log(size)) @ np.stack(x)
+        return unpack(there, self._prior.diag)
+
+
+def _lagrange(nodes: Sequence[float], at: float) -> Array:
+    """Return the weights of the values at some nodes in the polynomial through them."""
+    gaps = np.subtract.outer(nodes, nodes) + np.eye(len(nodes))
+    offsets = np.tile(at - np.array(nodes), (len(nodes), 1))
+    np.fill_diagonal(offsets, 1.0)
+    return np.prod(offsets / gaps, axis=1)
