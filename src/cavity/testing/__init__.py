@@ -4,5 +4,6 @@ from cavity.testing.curves import check_curve
 from cavity.testing.inference import check_inference
 from cavity.testing.kernels import check_kernel
 from cavity.testing.likelihoods import check_likelihood
+from cavity.testing.tools import targets
 
-__all__ = ["check_curve", "check_inference", "check_kernel", "check_likelihood"]
+__all__ = ["check_curve", "check_inference", "check_kernel", "check_likelihood", "targets"]
