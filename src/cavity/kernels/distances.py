@@ -25,7 +25,8 @@ from cavity.arrays import (
 )
 
 _ROWS, _ENTRIES = 64, 2**14
-"""Rows of a tile, more of them in a narrow matrix (500 points: 32 rows take a fifth longer)."""
+"""Rows of a tile, more of them in a narrow matrix; up to 128 points make one tile (100 points:
+.040 ms, and .050 ms if half of the matrix is mirrored)."""
 
 _LOSS = 4096.0
 """How many rounding errors a product formula may gather: about 1e-12 in double precision."""
