@@ -75,6 +75,11 @@ def exp(x: Array) -> Array:
     return np.exp(x, out=x) if is_numpy_array(x) else namespace(x).exp(x)
 
 
+def root(x: Array) -> Array:
+    """Return the square root of x; consumes x."""
+    return np.sqrt(x, out=x) if is_numpy_array(x) else namespace(x).sqrt(x)
+
+
 def tiles(
     function: Callable[[Array], Any], U: Array, V: Array | None = None, *, exact: bool = False
 ) -> Iterator[Tile]:
@@ -86,8 +91,7 @@ def tiles(
     """
     distances = _formula(U, V, exact)
     for rows, columns in _cuts(U, V):
-        D = distances(rows, columns)
-        yield Tile(rows, columns, function(_hollow(D, rows) if V is None else D))
+        yield Tile(rows, columns, function(distances(rows, columns)))
 
 
 def tiles_of(K: Array, symmetric: bool) -> Iterator[Tile]:
@@ -253,6 +257,7 @@ def _product_formula(U: Array, A: Array) -> Callable[[slice, slice], Array]:
             # The two orders of a pair may be rounded differently.
             square = D[:, rows.start :]
             D[:, rows.start :] = 0.5 * (square + square.T)
+            D = _hollow(D, rows)
         return clip(D, low=0.0)
 
     return distances

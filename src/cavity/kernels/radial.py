@@ -16,7 +16,16 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from cavity.arrays import Array, namespace
 from cavity.kernels import bessel
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import centre, contract, elementwise, exp, scale, tiles, tiles_of
+from cavity.kernels.distances import (
+    centre,
+    contract,
+    elementwise,
+    exp,
+    root,
+    scale,
+    tiles,
+    tiles_of,
+)
 
 
 class Profile(NamedTuple):
@@ -33,7 +42,7 @@ def _gaussian(D: Array) -> Array:
 
 
 def _exponential(D: Array) -> Array:
-    return exp(-namespace(D).sqrt(D))
+    return exp(-root(D))
 
 
 def _exponential_slope(D: Array) -> Array:
@@ -45,7 +54,7 @@ def _exponential_slope(D: Array) -> Array:
 
 def _matern_3_2(D: Array) -> Array:
     D *= 3.0
-    t = namespace(D).sqrt(D)
+    t = root(D)
     decay = exp(-t)
     t += 1.0
     t *= decay
@@ -54,7 +63,9 @@ def _matern_3_2(D: Array) -> Array:
 
 def _matern_3_2_slope(D: Array) -> Array:
     D *= 3.0
-    return 3.0 * exp(-namespace(D).sqrt(D))
+    decay = exp(-root(D))
+    decay *= 3.0
+    return decay
 
 
 def _matern_5_2(D: Array) -> Array:
@@ -65,7 +76,7 @@ def _matern_5_2(D: Array) -> Array:
 
 def _matern_5_2_slope(D: Array) -> Array:
     D *= 5.0
-    t = namespace(D).sqrt(D)
+    t = root(D)
     return 5.0 / 3.0 * (1.0 + t) * exp(-t)
 
 
