@@ -60,13 +60,7 @@ class Category:
 
 
 def numbers_of(column: pl.Series, source: str) -> Array:
-    """Return a column as floats with NaN where it is missing or infinite.
-
-    Raises
-    ------
-    TableError
-        If a value is not a number; it names the first such row.
-    """
+    """Return a column as floats with NaN where it is missing or infinite; refuse other text."""
     floats = column.cast(pl.Float64, strict=False)
     stray = floats.is_null() & column.is_not_null()
     if stray.any():
@@ -81,27 +75,7 @@ def numbers_of(column: pl.Series, source: str) -> Array:
 
 @dataclass(frozen=True)
 class Encoder:
-    """How columns become inputs of zero mean and unit variance.
-
-    Attributes
-    ----------
-    columns : tuple of Number and Category
-    mean, scale : tuples of float
-        One entry for each input, from the training rows.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from cavity.tables.encoding import Encoder
-    >>> frame = pl.DataFrame({"x": [1.0, 3.0, None], "c": ["a", "b", "b"]})
-    >>> encoder = Encoder.learn(frame, {"x": "number", "c": "category"}, "example")
-    >>> encoder.feature_names
-    ['x', 'c=b']
-    >>> encoder.transform(frame, "example").shape
-    (3, 2)
-    >>> Encoder.from_json(encoder.to_json()) == encoder
-    True
-    """
+    """How columns become inputs of zero mean and unit variance over the training rows."""
 
     columns: tuple[Number | Category, ...]
     mean: tuple[float, ...]
@@ -130,13 +104,10 @@ class Encoder:
 
     def transform(self, frame: pl.DataFrame, source: str) -> Array:
         """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
-        missing = [c.name for c in self.columns if c.name not in frame.columns]
-        if missing:
-            raise TableError(
-                source,
-                "the model needs this column, and the table does not have it.",
-                column=missing[0],
-            )
+        for column in self.columns:
+            if column.name not in frame.columns:
+                problem = "the model needs this column, and the table does not have it."
+                raise TableError(source, problem, column=column.name)
         X = (_raw(self.columns, frame, source) - self.mean) / self.scale
         return np.nan_to_num(X, copy=False, nan=0.0)
 
