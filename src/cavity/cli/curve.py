@@ -49,7 +49,6 @@ Examples:
     "--resampling",
     type=click.Choice(["subsample", "bootstrap"]),
     default="subsample",
-    show_default=True,
     help="Draw training sets without or with replacement.",
 )
 @output_options

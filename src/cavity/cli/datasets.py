@@ -30,6 +30,5 @@ def datasets(as_json: bool, quiet: bool) -> None:
                 "description": about.description,
             }
         )
-    lines = [[str(value) for value in line.values()] for line in found]
     with Terminal(quiet=quiet, as_json=as_json) as terminal:
-        terminal.answer(columns(list(found[0]), lines), found)
+        terminal.answer(columns(list(found[0]), [list(line.values()) for line in found]), found)

@@ -43,10 +43,10 @@ def tips(**fields: tuple[str, str]) -> list[Json]:
     ]
 
 
-def finish(drawn: Any, alt_text: str, height: int = 260) -> Json:
+def finish(drawn: Any, height: int = 260) -> Json:
     """Return the specification in the page's style, as wide as its place on the page."""
     styled = (
-        drawn.properties(width="container", height=height, description=alt_text)
+        drawn.properties(width="container", height=height)
         .configure(background="transparent", font=_FONT, padding=4)
         .configure_view(stroke=None)
         .configure_axis(

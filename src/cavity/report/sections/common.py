@@ -1,5 +1,6 @@
 """What several sections have in common."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ class Measure(NamedTuple):
     title: str
     format: str
     show: Callable[[float], str]
+    of_curve: Callable[[float], float] = float
+    """From the curve's errors to errors in the target's units."""
 
 
 def measures(a: Analysis) -> tuple[Measure, Measure]:
@@ -27,7 +30,8 @@ def measures(a: Analysis) -> tuple[Measure, Measure]:
     if a.is_classes:
         show = partial(percent, digits=1)
         return Measure("error", "error", "error rate", ".1%", show), log_loss
-    return Measure("rmse", "error", "root mean square error", ",.3~g", number), log_loss
+    rmse = Measure("rmse", "error", "root mean square error", ",.3~g", number, math.sqrt)
+    return rmse, log_loss
 
 
 def interval(scores: Record, key: str) -> Record:

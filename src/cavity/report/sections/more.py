@@ -1,8 +1,5 @@
 """How much more data would help."""
 
-import math
-from collections.abc import Callable
-
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Figure, Figures, Goal, Note, Section
@@ -44,16 +41,10 @@ def _line(a: Analysis, measure: Measure) -> list[Record]:
     ]
     # A forecast replaces a point of the same size: it has an interval as well.
     found = {p["size"]: p for p in [*inside, *a.curve[_FORECASTS[measure.curve]]]}
-    root = _root(measure)
     return [
-        {"size": size, **{k: root(found[size][k]) for k in ("value", "low", "high")}}
+        {"size": size, **{k: measure.of_curve(found[size][k]) for k in ("value", "low", "high")}}
         for size in sorted(found)
     ]
-
-
-def _root(measure: Measure) -> Callable[[float], float]:
-    """Return the function from the curve's errors to errors in the target's units."""
-    return math.sqrt if measure.score == "rmse" else float
 
 
 def _headline(a: Analysis) -> str:
@@ -90,7 +81,7 @@ def _figure(a: Analysis, measure: Measure) -> Figure:
         checks.append(point | interval(a.held_out, measure.score))
     return Figure(
         f"curve-{measure.curve}",
-        charts.learning(line, a.n_rows, checks, title, measure.format, text),
+        charts.learning(line, a.n_rows, checks, title, measure.format),
         f"{title.capitalize()} on new examples. Solid: up to your rows. Dashed: forecast."
         + (" The dot is the score on the held-out rows." if checks else ""),
         text,
@@ -99,9 +90,9 @@ def _figure(a: Analysis, measure: Measure) -> Figure:
 
 def _goal(a: Analysis, measure: Measure) -> Goal:
     line = _line(a, measure)
-    inside, far, root = [p for p in line if p["size"] <= a.n_rows], a.curve["far"], _root(measure)
+    inside, far = [p for p in line if p["size"] <= a.n_rows], a.curve["far"]
     beyond = [
-        (size, root(value))
+        (size, measure.of_curve(value))
         for size, value in zip(far["size"], far[measure.curve], strict=True)
         if size > a.n_rows
     ]
