@@ -30,7 +30,7 @@ Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command li
 )
 @click.version_option(__version__, prog_name="cavity", message="%(prog)s %(version)s")
 def app() -> None:
-    """Gaussian process models of a table: fit, judge, compare, forecast, predict."""
+    """Gaussian process models of a table: fit, check, compare, forecast, predict."""
 
 
 for _command in (report, compare, curve, fit, predict, datasets):

@@ -59,7 +59,7 @@ def curve(
     resampling: str,
     **options: Any,
 ) -> None:
-    """Compute the learning curve of TABLE from one fit, and forecast it for more rows."""
+    """Compute the learning curve of TABLE from one fit. Forecast it for more rows."""
     with opened(options) as (terminal, data, settings):
         terminal.stage("tuning the kernel")
         fitted, _ = fit_model(data, settings)

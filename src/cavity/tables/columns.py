@@ -62,7 +62,7 @@ def _refuse_other_types(column: pl.Series, known: pl.Series, source: str, keep: 
         raise TableError(
             source,
             "holds dates or times, which cannot be used as they are: turn them into numbers "
-            f"(days since, month, hour), or leave them out with --drop {column.name}.",
+            f"(days since a date, month, hour), or leave them out with --drop {column.name}.",
             column=column.name,
         )
 

@@ -118,7 +118,7 @@ def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed:
 def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) -> dict[str, Role]:
     known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
     known = {name: role for name, role in known.items() if name not in keep}
-    known |= {name: Role("dropped", "you asked for it") for name in drop}
+    known |= {name: Role("dropped", "it was left out on request") for name in drop}
     roles = {
         column.name: known.get(column.name) or role_of(column, table.source, column.name in keep)
         for column in table.frame.drop(target)

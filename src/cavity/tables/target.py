@@ -54,7 +54,7 @@ def find_target(table: Table, target: str | None, others: Sequence[str]) -> str:
             )
     if target in others:
         raise TableError(
-            table.source, "is the target: it cannot be an input too, nor be dropped.", column=target
+            table.source, "is the target, which can be neither kept nor dropped.", column=target
         )
     return target
 

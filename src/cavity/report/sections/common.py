@@ -113,15 +113,13 @@ def _value_cell(text: str) -> Cell:
 
 def _shown_inputs(a: Analysis) -> list[str]:
     """Return the most relevant columns, in the table's order."""
+    relevance = {line["feature"]: line["relevance"] for line in a.relevance or []}
     names = list(next(iter(a.inputs.values())))
-    weight = dict.fromkeys(names, 0.0)
-    for line in a.relevance or []:
+
+    def weight(name: str) -> float:
         # The inputs of a category are called column=level.
-        owner = next(
-            (n for n in names if line["feature"] in (n, f"{n}={line['feature'][len(n) + 1 :]}")),
-            None,
-        )
-        if owner is not None:
-            weight[owner] = max(weight[owner], line["relevance"])
-    chosen = sorted(names, key=lambda name: -weight[name])[:_MOST_INPUTS]
+        own = [r for feature, r in relevance.items() if f"{feature}=".startswith(f"{name}=")]
+        return max(own, default=0.0)
+
+    chosen = sorted(names, key=weight, reverse=True)[:_MOST_INPUTS]
     return [name for name in names if name in chosen]
