@@ -11,12 +11,13 @@ MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
 _ROWS_PER_LEVEL = 2
 _NUMERIC_SHARE = 0.9
-_ID_NAME = re.compile(r"(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*", re.I)
+_ID_NAME = re.compile(
+    r"(?i:(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*)|.*[a-z]I[Dd]"
+)
 _TIME = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4}))([ T]\d{1,2}:\d{2}.*)?"
     r"|\d{1,2}:\d{2}(:\d{2}.*)?"
 )
-_CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 
 
 class Role(NamedTuple):
@@ -81,7 +82,7 @@ def _is_identifier(column: pl.Series, levels: int) -> bool:
     """Whether all values differ, and either count up row by row or have an identifier's name."""
     if column.dtype.is_float() or levels < len(column) or column.null_count():
         return False
-    if _ID_NAME.fullmatch(column.name) or _CAMEL_ID.fullmatch(column.name):
+    if _ID_NAME.fullmatch(column.name):
         return True
     return column.dtype.is_integer() and bool((column.diff().drop_nulls() == 1).all())
 

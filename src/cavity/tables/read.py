@@ -62,20 +62,15 @@ def read_table(source: str | os.PathLike[str]) -> Table:
         table = Table(_read_file(path), str(source))
     elif str(source) in SHIPPED:
         table = _read_shipped(str(source))
+    elif path.is_dir():
+        raise TableError(str(path), "is a folder, not a table.")
     else:
-        raise _not_found(path)
+        names = ", ".join(SHIPPED)
+        problem = f"there is no such file, and no such data set (the data sets are {names})."
+        raise TableError(str(path), problem)
     if not table.frame.width or not table.frame.height:
         raise TableError(table.source, "has no rows below the header.")
     return table
-
-
-def _not_found(path: Path) -> TableError:
-    if path.is_dir():
-        return TableError(str(path), "is a folder, not a table.")
-    names = ", ".join(SHIPPED)
-    return TableError(
-        str(path), f"there is no such file, and no such data set (the data sets are {names})."
-    )
 
 
 def _read_file(path: Path) -> pl.DataFrame:

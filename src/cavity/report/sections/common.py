@@ -82,8 +82,8 @@ def example_table(
         ]
     else:
         columns = [
-            Column(a.data.target, "label", _long_cell),
-            Column("prediction", "prediction", _long_cell),
+            Column(a.data.target, "label", partial(cell, digits=4)),
+            Column("prediction", "prediction", partial(cell, digits=4)),
             Column("±", "std", cell),
         ]
     columns += more
@@ -98,10 +98,6 @@ def example_table(
     ]
     head = ["row", *(column.head for column in columns), *inputs]
     return HtmlTable(name, caption, head, rows)
-
-
-def _long_cell(x: float) -> Cell:
-    return cell(x, 4)
 
 
 def _value_cell(text: str) -> Cell:

@@ -28,9 +28,10 @@ def more(a: Analysis) -> Section:
     return Section("more", title, _headline(a), [figures, *goals, note])
 
 
-def expected_at(a: Analysis, size: int, measure: Measure) -> Record | None:
-    """Return value, low and high of the curve at a size, if it is tabulated there."""
-    return next((point for point in _line(a, measure) if point["size"] == size), None)
+def now_and_twice(a: Analysis, measure: Measure) -> tuple[Record, Record] | None:
+    """Return value, low and high for the present rows and for twice as many, if tabulated."""
+    line = {point["size"]: point for point in _line(a, measure)}
+    return (line[a.n_rows], line[2 * a.n_rows]) if {a.n_rows, 2 * a.n_rows} <= set(line) else None
 
 
 def _line(a: Analysis, measure: Measure) -> list[Record]:
@@ -49,9 +50,10 @@ def _line(a: Analysis, measure: Measure) -> list[Record]:
 
 def _headline(a: Analysis) -> str:
     error = measures(a)[0]
-    now, then = expected_at(a, a.n_rows, error), expected_at(a, 2 * a.n_rows, error)
-    if now is None or then is None:
+    found = now_and_twice(a, error)
+    if not found:
         return "The curve shows how the error falls with the number of rows."
+    now, then = found
     if now["value"] == 0.0:
         return f"With {a.n_rows:,} rows the expected error is zero: more data cannot lower it."
     before, after = error.show(now["value"]), error.show(then["value"])
