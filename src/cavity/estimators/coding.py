@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -18,18 +19,12 @@ class BinaryTask(NamedTuple):
     labels: Array
 
 
+@dataclass(frozen=True)
 class Coding(ABC):
-    """A set of binary problems, each answered by log P(−1) and log P(+1) for every new row.
+    """A set of binary problems, each answered by log P(−1) and log P(+1) for every new row."""
 
-    Parameters
-    ----------
-    n_classes : int
-    """
-
-    has_proba = True
-
-    def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
+    n_classes: int
+    has_proba: ClassVar[bool] = True
 
     @abstractmethod
     def tasks(self, codes: Array) -> list[BinaryTask]:
@@ -103,49 +98,15 @@ def _signs(positive: Array) -> Array:
     return np.where(positive, 1.0, -1.0)
 
 
-class Tasks(ABC):
-    """What each latent function is to learn of a stream's targets."""
-
-    @abstractmethod
-    def targets(self, y: Array) -> list[Array]:
-        """Return each latent function's targets."""
-
-    @abstractmethod
-    def losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
-        """Return each row's loss, given each latent function's log probability of its target."""
-
-
-class ClassTasks(Tasks):
-    """Each class against the others, or one of two against the other."""
-
-    def __init__(self, n_classes: int) -> None:
-        self.coding = coding(n_classes)
-
-    def targets(self, y: Array) -> list[Array]:
-        """Return labels ±1."""
-        return [task.labels for task in self.coding.tasks(y)]
-
-    def losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
-        """Return minus the log of the normalised probability of each row's class."""
-        if len(log_probs) == 1:
-            return -log_probs[0]
-        found = np.stack(log_probs)
-        own = y == np.arange(len(found))[:, None]
-        # Another class's function gives the probability of *not* being that class.
-        p = np.where(own, np.exp(found), -np.expm1(np.minimum(found, 0.0)))
-        return np.log(np.sum(p, axis=0)) - found[y, np.arange(len(y))]
-
-
-class TargetTasks(Tasks):
-    """One function, and its targets as they are."""
-
-    def targets(self, y: Array) -> list[Array]:
-        """Return the targets."""
-        return [y]
-
-    def losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
-        """Return minus the log density."""
+def log_losses(codes: Array, log_probs: Sequence[Array]) -> Array:
+    """Return each row's log loss, given each function's log probability of its label ±1."""
+    if len(log_probs) == 1:
         return -log_probs[0]
+    found = np.stack(log_probs)
+    own = codes == np.arange(len(found))[:, None]
+    # Another class's function gives the probability of *not* being that class.
+    p = np.where(own, np.exp(found), -np.expm1(np.minimum(found, 0.0)))
+    return np.log(np.sum(p, axis=0)) - found[codes, np.arange(len(codes))]
 
 
 def class_codes(y: Array, classes: Array) -> Array:

@@ -1,5 +1,6 @@
 """Gaussian processes that learn from a stream, with scikit-learn's interface."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import ClassTasks, TargetTasks, class_codes
+from cavity.estimators.coding import Coding, class_codes, coding, log_losses
+from cavity.estimators.problems import noise_variances
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import OnlineEstimator
 from cavity.estimators.streams import StreamRows, take_rows
@@ -32,8 +34,6 @@ _CONSTRAINTS: dict[str, Any] = {
     "tol": [Interval(Real, 1e-10, 1, closed="left"), None],
 }
 _LARGEST_TARGET = 1e100
-_SMALLEST_NOISE = 1e-20
-"""Noise of zero would make sites of infinite precision."""
 
 
 class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
@@ -134,16 +134,9 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         self.tol = tol
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn further rows of the stream; a call that fails changes nothing.
+        """Learn further rows of the stream, as in `fit`; a call that fails changes nothing.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,)
-            All classes that the stream will ever have; needed in the first call only.
-        sample_weight : array-like of shape (n_samples,), optional
-            As in `fit`.
+        The first call needs ``classes``: all classes that the stream will ever have.
         """
         self._check_parameters()
         known = self._known_classes(classes)
@@ -188,38 +181,30 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     def _model(self) -> Likelihood:
         return likelihood(self.likelihood)
 
-    def _tasks(self) -> ClassTasks:
-        return ClassTasks(len(self.classes_))
+    @property
+    def _coding(self) -> Coding:
+        return coding(len(self.classes_))
+
+    def _targets(self, y: Array) -> list[Array]:
+        return [task.labels for task in self._coding.tasks(y)]
+
+    def _losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
+        return log_losses(y, log_probs)
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
+        """Return the most probable class of each row of an array (n_samples, n_features)."""
         best = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[best]
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return log class probabilities, columns in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
+        """Return log class probabilities of each row, columns in the order of ``classes_``."""
         check_is_fitted(self)
         X = validate_inputs(self, X, reset=False)
         answers = [stream.log_proba(X) for stream in self._streams]
-        return self._tasks().coding.scores(answers)
+        return self._coding.scores(answers)
 
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, columns in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
+        """Return class probabilities of each row, columns in the order of ``classes_``."""
         return np.exp(self.predict_log_proba(X))
 
 
@@ -292,15 +277,7 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         self.tol = tol
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn further rows of the stream; a call that fails changes nothing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            As in `fit`.
-        """
+        """Learn further rows of the stream, as in `fit`; a call that fails changes nothing."""
         self._check_parameters()
         X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
         return self._learn_more(take_rows(X, y, sample_weight))
@@ -316,20 +293,19 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         return rows
 
     def _model(self) -> Likelihood:
-        return Gaussian(max(float(self.alpha), _SMALLEST_NOISE))
+        return Gaussian(float(noise_variances(self.alpha, 1)[0]))
 
-    def _tasks(self) -> TargetTasks:
-        return TargetTasks()
+    def _targets(self, y: Array) -> list[Array]:
+        return [y]
+
+    def _losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
+        return -log_probs[0]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the function.
+        """Predict the function at each row of an array of shape (n_samples, n_features).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        return_std : bool
-            Whether to return the standard deviation as well: of the function and the kernel's own
-            noise, without ``alpha``.
+        With ``return_std``, return the standard deviation as well: of the function and the kernel's
+        own noise, without ``alpha``.
         """
         check_is_fitted(self)
         q = self._streams[0].predict(validate_inputs(self, X, reset=False))

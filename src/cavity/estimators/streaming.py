@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import storage
 from cavity.arrays import Array
-from cavity.estimators.coding import Tasks
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
@@ -67,12 +66,16 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the likelihood."""
 
     @abstractmethod
-    def _tasks(self) -> Tasks:
-        """Return what the latent functions learn."""
+    def _targets(self, y: Array) -> list[Array]:
+        """Return what each latent function learns of coded targets."""
+
+    @abstractmethod
+    def _losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
+        """Return each row's loss, given each latent function's log probability of its target."""
 
     def _count(self) -> int:
         """Return the number of latent functions."""
-        return len(self._tasks().targets(np.empty(0)))
+        return len(self._targets(np.empty(0)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_memory")
@@ -149,13 +152,9 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Discard what was learned before, and learn a table in the order of its rows.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any type, or real targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each example counts: weight 2 presents the row twice, weight 0 leaves it out.
+        ``X`` has shape (n_samples, n_features), and ``y`` has class labels of any type, or real
+        targets. ``sample_weight`` says how often each row counts: weight 2 presents it twice,
+        weight 0 leaves it out.
         """
         self._check_parameters()
         rows = take_rows(*self._validated(X, y, reset=True), sample_weight)
@@ -170,11 +169,11 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "sweeps > 1 weighs all rows alike, whenever they came: it does not go with "
                 f"forget={self.forget}; use sweeps=1 or forget=1"
             )
-        kernels = self._tuned(rows.first(self.warmup)) if self.warmup else self._untuned()
-        memory = self._learned(Memory(self._fresh(kernels), n_seen=len(rows.y)), rows)
+        fresh = Memory(self._fresh(self._tuned(rows)), n_seen=len(rows.y))
+        memory = self._learned(fresh, rows)
         if self.sweeps == 1:
             return memory
-        pairs = zip(memory.streams, self._tasks().targets(rows.y), strict=True)
+        pairs = zip(memory.streams, self._targets(rows.y), strict=True)
         again = [stream.sweep(rows._replace(y=y), self.sweeps) for stream, y in pairs]
         return memory._replace(streams=tuple(again))
 
@@ -188,36 +187,38 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         elif len(rows.y) < self.warmup:
             self._memory = seen._replace(waiting=rows)
         else:
-            # The warm-up is the first rows, however many came in the last call.
-            kernels = self._tuned(rows.first(self.warmup)) if self.warmup else self._untuned()
-            self._memory = self._learned(seen._replace(streams=self._fresh(kernels)), rows)
+            fresh = seen._replace(streams=self._fresh(self._tuned(rows)))
+            self._memory = self._learned(fresh, rows)
         return self
 
     def _learned(self, memory: Memory, rows: StreamRows) -> Memory:
         if not len(rows.y):
             return memory
-        tasks = self._tasks()
-        pairs = zip(memory.streams, tasks.targets(rows.y), strict=True)
+        pairs = zip(memory.streams, self._targets(rows.y), strict=True)
         found = [stream.learn(rows._replace(y=y)) for stream, y in pairs]
-        losses = tasks.losses(rows.y, [log_prob for _, log_prob in found])
+        losses = self._losses(rows.y, [log_prob for _, log_prob in found])
         return memory._replace(
             streams=tuple(stream for stream, _ in found),
-            loss=memory.loss + float(losses @ rows.weights),
-            weight=memory.weight + float(np.sum(rows.weights)),
+            loss=memory.loss + float(losses @ rows.weight),
+            weight=memory.weight + float(np.sum(rows.weight)),
         )
 
     def _untuned(self) -> list[Kernel]:
         return [self._kernel()] * self._count()
 
     def _tuned(self, rows: StreamRows) -> list[Kernel]:
-        """Return kernels tuned on the warm-up; a class that it lacks takes another's."""
+        """Return kernels tuned on the first rows; a class that they lack takes another's."""
+        if not self.warmup:
+            return self._untuned()
+        rows = rows.first(self.warmup)
+        weight = None if np.all(rows.weight == 1.0) else rows.weight
         names = ("optimizer", "n_restarts_optimizer", "random_state", self._own_parameter)
         dense = self._dense_class(self._kernel(), **{name: getattr(self, name) for name in names})
         found = [
-            clone(dense).fit(rows.X, y, sample_weight=rows.weight).kernel_
+            clone(dense).fit(rows.X, y, sample_weight=weight).kernel_
             if len(np.unique(y)) > 1
             else None
-            for y in self._tasks().targets(rows.y)
+            for y in self._targets(rows.y)
         ]
         tuned = next((kernel for kernel in found if kernel is not None), None)
         if tuned is None:
@@ -234,11 +235,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Go on with another kernel, or other hyperparameters, without the data.
 
         The information in the data about the function at the basis points is kept and combined with
-        the new prior, and ``log_evidence_`` becomes that of the new one.
-
-        Parameters
-        ----------
-        kernel : kernel object, or a sequence of one for each latent function
+        the new prior, and ``log_evidence_`` becomes that of the new one. ``kernel`` may be a list
+        of one for each latent function.
         """
         check_is_fitted(self)
         if self._memory.waiting is not None:
@@ -257,28 +255,20 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything that is needed to resume later, bit for bit.
+        """Write everything that is needed to resume later, bit for bit, into a file.
 
         The file is replaced in one step: a crash leaves the old one intact.
-
-        Parameters
-        ----------
-        path : str or path
         """
         check_is_fitted(self)
         memory = self._memory
         streams, arrays = streams_to_file(memory.streams)
         if memory.waiting is not None:
-            parts = memory.waiting._replace(weight=memory.waiting.weights)._asdict()
-            arrays |= {f"waiting.{name}": part for name, part in parts.items()}
+            arrays |= {f"waiting.{name}": part for name, part in memory.waiting._asdict().items()}
+        labels = {name: getattr(self, name) for name in _LABELS if hasattr(self, name)}
         header = {
             "parameters": self._parameters_to_json(),
             "n_features": self.n_features_in_,
-            "labels": {
-                name: codecs.labels_to_json(getattr(self, name))
-                for name in _LABELS
-                if hasattr(self, name)
-            },
+            "labels": {name: codecs.labels_to_json(found) for name, found in labels.items()},
             "streams": streams,
             "counts": [memory.n_seen, memory.loss, memory.weight],
         }
@@ -286,12 +276,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the estimator of a file that `save` has written; no code of it is run.
-
-        Parameters
-        ----------
-        path : str or path
-        """
+        """Return the estimator of a file that `save` has written; no code of it is run."""
         header, arrays = storage.read(path, cls.__name__)
         try:
             return cls._from_file(header, arrays)
@@ -332,7 +317,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         )
         waiting = None
         if "waiting.X" in arrays:
-            waiting = StreamRows(*(arrays[f"waiting.{part}"] for part in ("X", "y", "weight")))
+            waiting = StreamRows(*(arrays[f"waiting.{part}"] for part in StreamRows._fields))
         if len(streams) != (0 if waiting is not None else self._count()):
             raise StorageError("it has not one stream for each latent function")
         n_seen, loss, weight = header["counts"]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from cavity import online
 from cavity.arrays import Array, one_thread
+from cavity.estimators.validation import check_weights
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
@@ -16,40 +16,29 @@ from cavity.sites import Marginals
 from cavity.storage import StorageError
 from cavity.storage.codecs import kernel_from_json, kernel_to_json
 
-_PARTS = ("Z", "L", "mean", "cov")
+_PARTS = OnlinePosterior._fields[:4]
 _NUMBERS = {"log_evidence": float, "seen": int, "floor": float, "size": int, "changes": int}
 
 
 class StreamRows(NamedTuple):
-    """Rows of a stream: inputs, coded targets, and how often each counts (None: once)."""
+    """Rows of a stream: inputs, coded targets, and how often each counts."""
 
     X: Array
     y: Array
-    weight: Array | None
+    weight: Array
 
     def first(self, count: int) -> "StreamRows":
         """Return the first rows."""
-        weight = None if self.weight is None else self.weight[:count]
-        return StreamRows(self.X[:count], self.y[:count], weight)
+        return StreamRows(*(part[:count] for part in self))
 
     def then(self, after: "StreamRows") -> "StreamRows":
         """Return these rows and others after them."""
-        pairs = (self.X, after.X), (self.y, after.y), (self.weights, after.weights)
-        return StreamRows(*map(np.concatenate, pairs))
-
-    @property
-    def weights(self) -> Array:
-        """How often each row counts, as numbers."""
-        return np.ones(len(self.y)) if self.weight is None else self.weight
+        return StreamRows(*map(np.concatenate, zip(self, after, strict=True)))
 
 
 def take_rows(X: Array, y: Array, sample_weight: Any) -> StreamRows:
     """Return the rows that have weight."""
-    if sample_weight is None:
-        return StreamRows(X, y, None)
-    weight = _check_sample_weight(
-        sample_weight, np.empty((len(y), 1)), ensure_non_negative=True, dtype=np.float64
-    )
+    weight = check_weights(sample_weight, len(y))
     used = weight > 0.0
     return StreamRows(X[used], y[used], weight[used])
 
@@ -71,7 +60,7 @@ class Stream:
     def learn(self, rows: StreamRows) -> tuple["Stream", Array]:
         """Learn rows one after the other; return their log predictive probabilities as well."""
         self._check_variances(rows.X)
-        index, likelihood, share = _turns(self.likelihood, rows.weight, len(rows.y))
+        index, likelihood, share = _turns(self.likelihood, rows.weight)
         with one_thread():
             posterior, found = online.learn(
                 self.rule, likelihood, self.options, self.posterior, rows.X[index], rows.y[index]
@@ -83,7 +72,7 @@ class Stream:
 
     def sweep(self, rows: StreamRows, sweeps: int) -> "Stream":
         """Learn a table by EP, at the basis points that are there."""
-        index, likelihood, _ = _turns(self.likelihood, rows.weight, len(rows.y))
+        index, likelihood, _ = _turns(self.likelihood, rows.weight)
         posterior, _ = online.sweep(
             self.rule, likelihood, self.posterior, rows.X[index], rows.y[index], sweeps
         )
@@ -114,17 +103,15 @@ class Stream:
             )
 
 
-def _turns(
-    likelihood: Likelihood, weight: Array | None, n: int
-) -> tuple[Any, Likelihood, Array | float]:
+def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Array | float]:
     """Return which row is presented when, through which likelihood, and with what power.
 
     A row of weight 2.5 is presented twice and then once through p(y|f)^½.
     """
-    if weight is None or np.all(weight == 1.0):
-        return slice(0, n), likelihood, 1.0
+    if np.all(weight == 1.0):
+        return slice(None), likelihood, 1.0
     count = np.ceil(weight).astype(int)
-    index = np.repeat(np.arange(n), count)
+    index = np.repeat(np.arange(len(weight)), count)
     share = np.ones(len(index))
     share[np.cumsum(count) - 1] = weight - (count - 1)
     return index, likelihood.power(share) if np.any(share < 1.0) else likelihood, share
@@ -147,7 +134,13 @@ def streams_from_file(
     streams = []
     for i, found in enumerate(header):
         parts = {part: arrays[f"{i}.{part}"] for part in _PARTS}
-        _check_parts(parts, columns)
+        b = len(parts["mean"])
+        shapes = (b, columns), (b, b), (b,), (b, b)
+        for (name, array), shape in zip(parts.items(), shapes, strict=True):
+            if array.shape != shape or array.dtype != np.float64 or not np.all(np.isfinite(array)):
+                raise StorageError(
+                    f"a stored stream's {name!r} is not a finite array of shape {shape}"
+                )
         numbers = {name: kind(found[name]) for name, kind in _NUMBERS.items()}
         if numbers["size"] < 1 or numbers["seen"] < 0 or numbers["changes"] < 0:
             raise StorageError("a stored stream has impossible counts")

@@ -80,16 +80,7 @@ def check_offers(likelihood: Likelihood, method: Method) -> None:
 
 
 def check_prior_variance(kernel: Any, training: Array, given: Any, rows: int) -> Array | None:
-    """Return the prior variances of new inputs under a precomputed kernel, None otherwise.
-
-    Parameters
-    ----------
-    kernel : kernel parameter of the estimator
-    training : array of shape (n, n)
-        The precomputed training matrix.
-    given : array-like of shape (rows,) or None
-    rows : int
-    """
+    """Return prior variances of new inputs, given or as in training; only if precomputed."""
     if not is_precomputed(kernel):
         if given is not None:
             raise ValueError("prior_variance goes with kernel='precomputed' only.")
@@ -125,48 +116,34 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
     Rows without weight are left out, and equal examples become one that counts several times: a
     table gives the same fit whether it repeats a row or weighs it. Under a kernel with noise of
     its own (a WhiteKernel) each copy has its own noise, and whole weights repeat the row instead.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,) or None
-    X : inputs
-    labels : array of shape (n, k)
-        What else has to be equal in equal examples.
-    rule : Rule
-    merge : bool
-        Whether equal examples may be merged; not where their order matters.
+    Equal examples have equal labels as well; ``merge`` is False where their order matters.
     """
-    n = len(X)
-    weight = np.ones(n)
-    if sample_weight is not None:
-        weight = _check_sample_weight(
-            sample_weight, np.empty((n, 1)), ensure_non_negative=True, dtype=np.float64
-        )
+    weight = check_weights(sample_weight, len(X))
     if not np.any(weight):
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
     if sample_weight is not None and np.any(rule.noise(X)):
-        return _repeated(weight)
+        whole = np.all(weight == np.round(weight))
+        return _apart(weight, weight.astype(int) if whole else np.ones(len(X), int))
     if merge and isinstance(X, np.ndarray):
         merged = _merged(weight, np.column_stack([X, labels]))
-        if sample_weight is not None or (len(merged.index) < n and not np.any(rule.noise(X))):
+        if sample_weight is not None or (len(merged.index) < len(X) and not np.any(rule.noise(X))):
             return merged
-    return _separate(np.flatnonzero(weight), weight)
+    return _apart(weight, np.ones(len(X), int))
 
 
-def _separate(index: Array, weight: Array) -> RowMap:
-    position = np.full(len(weight), -1)
-    position[index] = np.arange(len(index))
-    return RowMap(index, weight[index], position)
+def check_weights(sample_weight: Any, n: int) -> Array:
+    """Return how often each row counts; once, if nothing is said."""
+    like = np.empty((n, 1))
+    return _check_sample_weight(sample_weight, like, ensure_non_negative=True, dtype=np.float64)
 
 
-def _repeated(weight: Array) -> RowMap:
+def _apart(weight: Array, copies: Array) -> RowMap:
+    """Leave out rows without weight, and share each other row's weight among its copies."""
     index = np.flatnonzero(weight)
-    if not np.all(weight == np.round(weight)):
-        return _separate(index, weight)
-    counts = weight[index].astype(int)
+    counts = copies[index]
     position = np.full(len(weight), -1)
     position[index] = np.cumsum(counts) - counts
-    return RowMap(np.repeat(index, counts), np.ones(counts.sum()), position)
+    return RowMap(np.repeat(index, counts), np.repeat(weight[index] / counts, counts), position)
 
 
 def _merged(weight: Array, examples: Array) -> RowMap:
