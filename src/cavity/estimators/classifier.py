@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.estimators.coding import coding
 from cavity.estimators.fitted import FittedModel, fit_processes, warn_about
 from cavity.estimators.problems import binary_evidences, classifier_rule
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
+    DENSE_CONSTRAINTS,
     check_prior_variance,
     check_rows,
     is_precomputed,
@@ -101,19 +101,12 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [Kernel, StrOptions({"precomputed"}), None],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
-        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        **DENSE_CONSTRAINTS,
         "max_iter_predict": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "copy_X_train": ["boolean"],
-        "random_state": ["random_state"],
         "multi_class": [StrOptions({"one_vs_rest", "one_vs_one"})],
-        "n_jobs": [Integral, None],
-        "inference": [str, methods.Method],
         "likelihood": [str, Likelihood],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -153,13 +146,9 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessClassifier":
         """Tune the kernel by the evidence and infer the posterior.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a list of objects the kernel takes
-        y : array-like of shape (n_samples,)
-            Class labels of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each example counts: weight 2 is the row given twice, weight 0 leaves it out.
+        ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
+        and ``y`` has class labels of any type. ``sample_weight`` says how often each example
+        counts: weight 2 is the row given twice, weight 0 leaves it out.
         """
         self._fit(X, y, sample_weight)
         warn_about(self._model)
@@ -191,71 +180,45 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self._model = FittedModel(processes, rows, unweighted_rows(self, X, rows), split)
         self._thetas = [process.rule.theta for process in processes]
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
-        self.converged_, self.n_iter_ = self._model.converged, self._model.n_iter
+        reports = [fit.report for fit in self._model.fits]
+        self.converged_ = all(report.converged for report in reports)
+        self.n_iter_ = max(report.n_iter for report in reports)
         end_fit(self, X, y, sample_weight)
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
+        """Return the most probable class of each row of an array (n_samples, n_features)."""
         check_is_fitted(self)
-        X = validate_inputs(self, X, reset=False)
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean decides, and costs no variance.
+            X = validate_inputs(self, X, reset=False)
             return self.classes_[(self._model.processes[0].mean(X)[0] > 0).astype(int)]
-        return self.classes_[np.argmax(self._scores(X), axis=1)]
+        return self.classes_[np.argmax(self._model.scores(*self._checked(X)), axis=1)]
 
     def predict_log_proba(self, X: Any, prior_variance: Any = None) -> Array:
-        """Return log class probabilities, accurate far into the tails.
+        """Return log class probabilities of each row, accurate far into the tails.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        prior_variance : array-like of shape (n_samples,), optional
-            With kernel="precomputed" only: the new examples' own prior variances. Not needed
-            where all training variances are equal.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
+        Columns are in the order of ``classes_``. With kernel="precomputed", ``prior_variance`` has
+        the new examples' own prior variances, of shape (n_samples,). It is not needed where all
+        training variances are equal.
         """
         check_is_fitted(self)
         self._check_has_proba()
-        return self._scores(validate_inputs(self, X, reset=False), prior_variance)
+        return self._model.scores(*self._checked(X, prior_variance))
 
     def predict_proba(self, X: Any, prior_variance: Any = None) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        prior_variance : array-like of shape (n_samples,), optional
-            As in `predict_log_proba`.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
-        """
+        """Return class probabilities of each row; all else is as in `predict_log_proba`."""
         return np.exp(self.predict_log_proba(X, prior_variance))
 
     def _check_has_proba(self) -> None:
-        if not self._model.has_proba:
+        if not self._model.coding.has_proba:
             raise ValueError(
                 "one_vs_one multi-class mode does not support predicting probability estimates. "
                 "Use one_vs_rest mode instead."
             )
 
-    def _scores(self, X: Any, prior_variance: Any = None) -> Array:
-        return self._model.scores(X, self._given(prior_variance, len(X)))
-
-    def _given(self, prior_variance: Any, rows: int) -> Array | None:
-        training = self._model.processes[0].X_train_
-        return check_prior_variance(self.kernel, training, prior_variance, rows)
+    def _checked(self, X: Any, prior_variance: Any = None) -> tuple[Any, Array | None]:
+        X, training = validate_inputs(self, X, reset=False), self._model.processes[0].X_train_
+        return X, check_prior_variance(self.kernel, training, prior_variance, len(X))
 
     @property
     def loo_proba_(self) -> Array:
@@ -275,7 +238,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         The mean over the binary problems, as the evidence itself.
         """
         check_is_fitted(self)
-        fits = [process.fits[0] for process in self._model.processes]
+        fits = self._model.fits
         if not all(fit.method.corrected for fit in fits):
             raise AttributeError(
                 "Only the evidence of inference='ep' (with power one) has this correction."
@@ -301,29 +264,18 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     ) -> Any:
         """Return the log evidence at given hyperparameters, or the fitted one.
 
-        For more than two classes it is the mean over the binary problems.
-
-        Parameters
-        ----------
-        theta : array-like of shape (n_kernel_params,), optional
-            Log hyperparameters; for more than two classes either one kernel's, used for all, or
-            all kernels' one after the other.
-        eval_gradient : bool
-            Whether to return the gradient as well.
-        clone_kernel : bool
-            Accepted for scikit-learn's sake: the fitted kernel is never changed.
+        ``theta`` has log hyperparameters; with ``eval_gradient`` the gradient in them is returned
+        as well. For more than two classes the evidence is the mean over the binary problems, and
+        ``theta`` either one kernel's, used for all, or all kernels' one after the other. The fitted
+        kernel is never changed, whatever ``clone_kernel`` says.
         """
         check_is_fitted(self)
         return self._model.log_evidence(theta, eval_gradient)
 
     def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
-        """Return mean and variance of the latent function (two classes only).
+        """Return mean and variance of the latent function at each row (two classes only).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        prior_variance : array-like of shape (n_samples,), optional
-            As in `predict_log_proba`.
+        ``prior_variance`` is as in `predict_log_proba`.
         """
         check_is_fitted(self)
         if self.n_classes_ > 2:
@@ -331,10 +283,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
                 "Returning the mean and variance of the latent function f is only supported for "
                 f"binary classification, received {self.n_classes_} classes."
             )
-        X = validate_inputs(self, X, reset=False)
-        given = self._given(prior_variance, len(X))
-        mean, variance = self._model.processes[0].predict(X, given)[0]
-        return mean, variance
+        return tuple(self._model.processes[0].predict(*self._checked(X, prior_variance))[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

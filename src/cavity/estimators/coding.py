@@ -99,7 +99,10 @@ def _signs(positive: Array) -> Array:
 
 
 def log_losses(codes: Array, log_probs: Sequence[Array]) -> Array:
-    """Return each row's log loss, given each function's log probability of its label ±1."""
+    """Return each row's log loss, given each function's log probability of its own target.
+
+    One function's is the loss itself; of several, each tells one class from all the others.
+    """
     if len(log_probs) == 1:
         return -log_probs[0]
     found = np.stack(log_probs)

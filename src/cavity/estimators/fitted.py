@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array
-from cavity.estimators.coding import Coding
 from cavity.estimators.process import FittedProcess, block_slices, part_of
-from cavity.estimators.progress import progress_of
+from cavity.estimators.progress import progress_of_starts
 from cavity.estimators.validation import RowMap
 from cavity.evidence import (
     Evaluation,
@@ -29,60 +29,34 @@ from cavity.sites import Marginals
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Latent functions and all that leads from them back to the user's table.
-
-    Parameters
-    ----------
-    processes : list of FittedProcess
-        One for each binary problem of a classifier; one with all targets for a regressor.
-    rows : RowMap
-        Which rows of the table were trained on.
-    unweighted : tuple
-        Inputs of the rows without weight and, of a precomputed kernel, their prior variances.
-    coding : Coding, optional
-        How a classifier's labels became binary problems.
-    origin, scale : array
-        What was taken off a regressor's targets, and what they were divided by.
-    noise : array of shape (n,)
-        Noise variance of each row of the table, of a regressor.
-    """
+    """Latent functions and all that leads from them back to the user's table."""
 
     processes: list[FittedProcess]
+    """One for each binary problem of a classifier; one with all targets for a regressor."""
     rows: RowMap
     unweighted: tuple[Any, Array | None]
-    coding: Coding | None = None
+    """Inputs of the rows without weight and, of a precomputed kernel, their prior variances."""
+    coding: Any = None
+    """A classifier's `Coding`."""
     origin: Any = 0.0
+    """What was taken off a regressor's targets, before they were divided by the scale."""
     scale: Any = 1.0
     noise: Any = 0.0
+    """Noise variance of each row of a regressor's table."""
 
     @property
-    def n_iter(self) -> int:
-        """Iterations of the slowest inference."""
-        return max(fit.report.n_iter for fit in self._fits)
-
-    @property
-    def converged(self) -> bool:
-        """Whether every inference converged."""
-        return all(process.evaluation.converged for process in self.processes)
-
-    @property
-    def has_proba(self) -> bool:
-        """Whether a classifier's scores are log probabilities."""
-        return self._coding.has_proba
-
-    @property
-    def _fits(self) -> list[Fit]:
+    def fits(self) -> list[Fit]:
+        """The inference of each latent function."""
         return [fit for process in self.processes for fit in process.fits]
 
     def scores(self, X: Any, prior_variance: Array | None = None) -> Array:
         """Return a classifier's score of each class at new inputs, block by block."""
-        scores = np.empty((len(X), self._coding.n_classes))
+        scores = np.empty((len(X), self.coding.n_classes))
         n_train = max(len(process.X_train_) for process in self.processes)
         for block in block_slices(len(X), n_train):
             part = part_of(prior_variance, block)
-            scores[block] = self._coding.scores(
-                [p.log_proba(X[block], part) for p in self.processes]
-            )
+            answers = [process.log_proba(X[block], part) for process in self.processes]
+            scores[block] = self.coding.scores(answers)
         return scores
 
     def log_evidence(self, theta: Array | None = None, eval_gradient: bool = False) -> Any:
@@ -116,7 +90,7 @@ class FittedModel:
 
     def loo_scores(self) -> Array:
         """Return the same for each row of the table given all the others."""
-        trained = self._coding.scores([process.loo_log_proba() for process in self.processes])
+        trained = self.coding.scores([process.loo_log_proba() for process in self.processes])
         scores, absent = trained[self.rows.position], self.rows.position < 0
         if np.any(absent):
             scores[absent] = self.scores(*self.unweighted)
@@ -134,11 +108,6 @@ class FittedModel:
             for q, new in zip(found, process.predict(*self.unweighted), strict=True):
                 q.mean[absent], q.variance[absent] = new
         return found
-
-    @property
-    def _coding(self) -> Coding:
-        assert self.coding is not None
-        return self.coding
 
 
 def fitted_model(estimator: Any) -> Any:
@@ -163,7 +132,7 @@ def fit_processes(
         starts,
         optimizer=estimator.optimizer,
         n_jobs=estimator.n_jobs,
-        progress=progress_of(estimator),
+        progress=partial(progress_of_starts, estimator),
     )
     threads = threads_of(evidences)
     run = Parallel(n_jobs=estimator.n_jobs if len(evidences) > 1 else 1)
@@ -184,7 +153,7 @@ def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> 
 
 def warn_about(model: FittedModel) -> None:
     """Warn, once for all latent functions of an estimator's fit, of what went wrong."""
-    failed = [fit for p in model.processes for fit in p.fits if not fit.report.converged]
+    failed = [fit for fit in model.fits if not fit.report.converged]
     if failed:
         worst = max(failed, key=lambda fit: fit.report.residual)
         _warn(

@@ -1,36 +1,33 @@
 """Gaussian processes that learn from a stream, with scikit-learn's interface."""
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import Coding, class_codes, coding, log_losses
+from cavity.estimators.coding import Coding, class_codes, coding
 from cavity.estimators.problems import noise_variances
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import OnlineEstimator
 from cavity.estimators.streams import StreamRows, take_rows
-from cavity.estimators.validation import check_classes, validate_inputs
+from cavity.estimators.validation import TUNING_CONSTRAINTS, check_classes, validate_inputs
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
 _CONSTRAINTS: dict[str, Any] = {
+    **TUNING_CONSTRAINTS,
     "kernel": [Kernel, None],
     "budget": [Interval(Integral, 1, None, closed="left")],
     "novelty": [Interval(Real, 1e-10, 1, closed="left")],
     "forget": [Interval(Real, 0, 1, closed="right")],
     "sweeps": [Interval(Integral, 1, None, closed="left")],
     "warmup": [Interval(Integral, 0, None, closed="left")],
-    "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
-    "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
-    "random_state": ["random_state"],
     "tol": [Interval(Real, 1e-10, 1, closed="left"), None],
 }
 _LARGEST_TARGET = 1e100
@@ -188,9 +185,6 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     def _targets(self, y: Array) -> list[Array]:
         return [task.labels for task in self._coding.tasks(y)]
 
-    def _losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
-        return log_losses(y, log_probs)
-
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row of an array (n_samples, n_features)."""
         best = np.argmax(self.predict_log_proba(X), axis=1)
@@ -297,9 +291,6 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
 
     def _targets(self, y: Array) -> list[Array]:
         return [y]
-
-    def _losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
-        return -log_probs[0]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the function at each row of an array of shape (n_samples, n_features).

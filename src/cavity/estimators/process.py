@@ -20,21 +20,14 @@ _BLOCK_ROWS = 2**14
 
 @dataclass(frozen=True)
 class FittedProcess:
-    """One kernel on one set of inputs, with one latent function for each target.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evidence at the tuned hyperparameters.
-    columns : array of shape (n,), optional
-        With a precomputed kernel: which columns of new covariances belong to these inputs.
-    at_bounds : sequence of str
-        In words, which hyperparameters the tuning left at a bound.
-    """
+    """One kernel on one set of inputs, with one latent function for each target."""
 
     evaluation: Evaluation
+    """The evidence at the tuned hyperparameters."""
     columns: Array | None = None
+    """With a precomputed kernel: which columns of new covariances belong to these inputs."""
     at_bounds: Sequence[str] = ()
+    """In words, which hyperparameters the tuning left at a bound."""
 
     @property
     def rule(self) -> Rule:

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cavity.evidence import Optimum
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -18,29 +20,19 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitProgress", "end_fit", "progress_of", "with_callbacks"]
-
-
+@dataclass
 class FitProgress:
-    """Reports one start of the tuning: each evaluation, and the whole when it has ended.
+    """Reports one start of the tuning: each evaluation, and the whole when it has ended."""
 
-    Parameters
-    ----------
-    name : str
-        Which start it is, in words.
-    verbose : int
-        1 for a line about the start, 2 for one about every evaluation as well.
-    estimator : estimator whose callbacks are called, if any
-    context : the start's callback context, if any
-    """
-
-    def __init__(self, name: str, verbose: int, estimator: Any = None, context: Any = None) -> None:
-        self.name = name
-        self.verbose = verbose
-        self._estimator = estimator
-        self._context = context
-        self._evaluation: Any = None
-        self._count = 0
+    name: str
+    """Which start it is, in words."""
+    verbose: int
+    """1 for a line about the start, 2 for one about every evaluation as well."""
+    _estimator: Any
+    """Whose callbacks are called, if any, in the context of this start."""
+    _context: Any
+    _evaluation: Any = None
+    _count: int = 0
 
     def begin_start(self) -> None:
         """Report that the search begins."""
@@ -72,31 +64,19 @@ class FitProgress:
             )
 
 
-class progress_of:  # noqa: N801  (called like a function)
-    """Makes a `FitProgress` for each start, given how many there are for each problem.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its ``verbose`` and its callbacks are used.
-    """
-
-    def __init__(self, estimator: Any) -> None:
-        self._estimator = estimator
-
-    def __call__(self, counts: Sequence[int]) -> list[FitProgress]:
-        """Return one for each start; tell the callbacks that the fit begins."""
-        contexts = iter(_begin_fit(self._estimator, sum(counts)))
-        places = [(p, s) for p, count in enumerate(counts) for s in range(count)]
-        return [self._one(next(contexts), counts, *place) for place in places]
-
-    def _one(self, context: Any, counts: Sequence[int], problem: int, start: int) -> FitProgress:
-        name = f"start {start + 1} of {counts[problem]}"
-        if len(counts) > 1:
-            name = f"problem {problem + 1} of {len(counts)}, {name}"
+def progress_of_starts(estimator: Any, counts: Sequence[int]) -> list[FitProgress]:
+    """Tell the callbacks that the fit begins; return a report for each start of each problem."""
+    several = len(counts) > 1
+    names = [
+        (f"problem {i} of {len(counts)}, " if several else "") + f"start {j} of {count}"
+        for i, count in enumerate(counts, 1)
+        for j in range(1, count + 1)
+    ]
+    return [
         # Workers need the estimator for its callbacks only.
-        estimator = None if context is None else self._estimator
-        return FitProgress(name, self._estimator.verbose, estimator, context)
+        FitProgress(name, estimator.verbose, None if context is None else estimator, context)
+        for name, context in zip(names, _begin_fit(estimator, len(names)), strict=True)
+    ]
 
 
 def _begin_fit(estimator: Any, starts: int) -> list[Any]:

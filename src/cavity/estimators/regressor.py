@@ -5,18 +5,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from cavity import inference as methods
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
 from cavity.estimators.fitted import FittedModel, fit_processes, warn_about
 from cavity.estimators.problems import noise_variances, regressor_rule, scaling, target_evidence
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
+    DENSE_CONSTRAINTS,
     check_prior_variance,
     check_rows,
     is_precomputed,
@@ -97,17 +96,10 @@ class GaussianProcessRegressor(
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [None, Kernel, StrOptions({"precomputed"})],
+        **DENSE_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
-        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
         "normalize_y": ["boolean"],
-        "copy_X_train": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-        "inference": [str, methods.Method],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -140,16 +132,9 @@ class GaussianProcessRegressor(
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessRegressor":
         """Tune the kernel by the evidence and infer the posterior.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a list of objects the kernel takes
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each example counts: weight 2 is the row given twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : GaussianProcessRegressor
+        ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
+        and ``y`` has shape (n_samples,) or (n_samples, n_targets). ``sample_weight`` says how often
+        each example counts: weight 2 is the row given twice, weight 0 leaves it out.
         """
         self._fit(X, y, sample_weight)
         warn_about(self._model)
@@ -201,17 +186,11 @@ class GaussianProcessRegressor(
         return_std : bool
             Whether to return the standard deviation as well.
         return_cov : bool
-            Whether to return the joint covariance as well (not with ``return_std``).
+            Whether to return the joint covariance as well, of shape (n_samples, n_samples) or
+            (n_samples, n_samples, n_targets); not with ``return_std``.
         prior_variance : array-like of shape (n_samples,), optional
             With kernel="precomputed" and ``return_std`` only: the new examples' own prior
             variances. Not needed where all training variances are equal.
-
-        Returns
-        -------
-        y_mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        y_std : ndarray of the same shape, if ``return_std``
-        y_cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), \
-                if ``return_cov``
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
@@ -220,7 +199,6 @@ class GaussianProcessRegressor(
         if not fitted:
             return self._predict_prior(X, return_std, return_cov)
         if return_cov:
-            self._refuse_precomputed_covariance()
             return self._unscaled(self._process.mean(X)), self._covariance(X)
         if not return_std:
             return self._unscaled(self._process.mean(X))
@@ -231,23 +209,19 @@ class GaussianProcessRegressor(
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         rule, count = regressor_rule(self), self.n_targets or 1
-        mean = np.zeros(len(X)) if count == 1 else np.zeros((len(X), count))
-        if return_cov:
-            cov = rule.matrix(X)
-            return mean, cov if count == 1 else np.repeat(cov[:, :, None], count, axis=2)
-        if return_std:
-            std = np.sqrt(rule.diag(X))
-            return mean, std if count == 1 else np.repeat(std[:, None], count, axis=1)
-        return mean
+        targets = () if count == 1 else (count,)
+        mean = np.zeros((len(X), *targets))
+        if not (return_std or return_cov):
+            return mean
+        spread = rule.matrix(X) if return_cov else np.sqrt(rule.diag(X))
+        return mean, np.multiply.outer(spread, np.ones(targets))
 
-    def _refuse_precomputed_covariance(self) -> None:
+    def _covariance(self, X: Any) -> Array:
         if is_precomputed(self.kernel):
             raise ValueError(
                 "With kernel='precomputed' the covariances among new examples are not available: "
                 "return_cov needs a kernel object."
             )
-
-    def _covariance(self, X: Any) -> Array:
         covariance = self._process.covariance(X)
         scaled = covariance[:, :, None] * np.atleast_1d(self._model.scale**2)
         return scaled[:, :, 0] if scaled.shape[2] == 1 else scaled
@@ -264,28 +238,16 @@ class GaussianProcessRegressor(
         return self._model.processes[0]
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Draw functions from the posterior (or the prior) at given inputs.
+        """Draw ``n_samples`` functions from the posterior (or the prior) at given inputs.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-        n_samples : int
-        random_state : int, RandomState instance or None
-
-        Returns
-        -------
-        y_samples : ndarray of shape (n_samples_X, n_samples) or \
-                (n_samples_X, n_targets, n_samples)
+        The last axis of the answer is that of the functions, behind those of inputs and targets.
         """
         rng = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
         if mean.ndim == 1:
             return rng.multivariate_normal(mean, cov, n_samples).T
-        draws = [
-            rng.multivariate_normal(mean[:, k], cov[:, :, k], n_samples).T
-            for k in range(mean.shape[1])
-        ]
-        return np.stack(draws, axis=1)
+        each = zip(mean.T, np.moveaxis(cov, 2, 0), strict=True)
+        return np.stack([rng.multivariate_normal(m, C, n_samples).T for m, C in each], axis=1)
 
     @property
     def kernel_(self) -> Any:
@@ -324,16 +286,10 @@ class GaussianProcessRegressor(
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
-        """Return the log evidence at given hyperparameters, or the fitted one.
+        """Return the log evidence at given log hyperparameters, or the fitted one.
 
-        Parameters
-        ----------
-        theta : array-like of shape (n_kernel_params,), optional
-            Log hyperparameters.
-        eval_gradient : bool
-            Whether to return the gradient as well.
-        clone_kernel : bool
-            Accepted for scikit-learn's sake: the fitted kernel is never changed.
+        With ``eval_gradient`` the gradient is returned as well. The fitted kernel is never changed,
+        whatever ``clone_kernel`` says.
         """
         check_is_fitted(self, "_model")
         return self._model.log_evidence(theta, eval_gradient)

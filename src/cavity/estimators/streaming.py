@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity import storage
 from cavity.arrays import Array
+from cavity.estimators.coding import log_losses
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
@@ -68,10 +69,6 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _targets(self, y: Array) -> list[Array]:
         """Return what each latent function learns of coded targets."""
-
-    @abstractmethod
-    def _losses(self, y: Array, log_probs: Sequence[Array]) -> Array:
-        """Return each row's loss, given each latent function's log probability of its target."""
 
     def _count(self) -> int:
         """Return the number of latent functions."""
@@ -196,7 +193,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return memory
         pairs = zip(memory.streams, self._targets(rows.y), strict=True)
         found = [stream.learn(rows._replace(y=y)) for stream, y in pairs]
-        losses = self._losses(rows.y, [log_prob for _, log_prob in found])
+        losses = log_losses(rows.y, [log_prob for _, log_prob in found])
         return memory._replace(
             streams=tuple(stream for stream, _ in found),
             loss=memory.loss + float(losses @ rows.weight),

@@ -1,10 +1,12 @@
 """Checks of what users pass in: made once, here, and relied on everywhere else."""
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from cavity import inference as methods
@@ -12,6 +14,21 @@ from cavity.arrays import Array
 from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
 from cavity.likelihoods import Likelihood
+
+# What scikit-learn's check of parameters takes for those that several estimators share.
+TUNING_CONSTRAINTS: dict[str, Any] = {
+    "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
+    "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+    "random_state": ["random_state"],
+}
+DENSE_CONSTRAINTS: dict[str, Any] = {
+    **TUNING_CONSTRAINTS,
+    "kernel": [Kernel, StrOptions({"precomputed"}), None],
+    "copy_X_train": ["boolean"],
+    "inference": [str, Method],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
 
 
 def is_precomputed(kernel: Any) -> bool:
