@@ -296,7 +296,7 @@ def test_resuming_from_a_file_is_bit_identical(estimator, n_classes, tmp_path):
         assert resumed.log_evidence_ == straight.log_evidence_
         assert resumed.prequential_log_loss_ == straight.prequential_log_loss_
         assert resumed.n_seen_ == straight.n_seen_
-    for ours, theirs in zip(resumed._streams, straight._streams, strict=True):
+    for ours, theirs in zip(resumed._current.streams, straight._current.streams, strict=True):
         assert all(
             np.array_equal(a, b) for a, b in zip(ours.posterior, theirs.posterior, strict=True)
         )

@@ -20,14 +20,14 @@ from cavity.estimators.problems import binary_evidences, classifier_rule
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
+    check_classes,
     check_prior_variance,
     check_rows,
     is_precomputed,
-    may_merge,
     unweighted_rows,
     validate_inputs,
 )
-from cavity.inference import second_order_correction
+from cavity.inference import method, second_order_correction
 from cavity.likelihoods import Likelihood, likelihood
 
 
@@ -77,15 +77,12 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     classes_ : ndarray of shape (n_classes,)
     n_classes_ : int
     kernel_ : kernel object
-        With its tuned hyperparameters; a CompoundKernel for more than two classes.
     log_marginal_likelihood_value_ : float
         Approximate log evidence; the mean over the binary problems for more than two classes.
     loo_proba_ : ndarray of shape (n_samples, n_classes)
-        Leave-one-out class probabilities of the training examples, from the cavities.
     converged_ : bool
     n_iter_ : int
     base_estimator_ : object
-        The latent process, or an object with a list ``estimators_`` of them.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, if the inputs had names
 
@@ -160,22 +157,17 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         X, y = validate_inputs(self, X, y)
         check_classification_targets(y)
         labels = np.unique(y, return_inverse=True)[1]
-        rule, merge = classifier_rule(self), may_merge(self)
-        rows = check_rows(sample_weight, X, labels, rule, merge=merge)
+        merge = not is_precomputed(self.kernel) and not method(self.inference).ordered
+        rows = check_rows(sample_weight, X, labels, classifier_rule(self), merge=merge)
         classes, codes = np.unique(y[rows.index], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "GaussianProcessClassifier requires 2 or more distinct classes; got 1 class "
-                f"(only class {classes[0]} is present)"
-            )
+        check_classes(self, classes)
         split = coding(len(classes), self.multi_class)
         tasks = split.tasks(codes)
         own = [rows.index[t.rows] if is_precomputed(self.kernel) else None for t in tasks]
         before = self._thetas if self.warm_start else ()
         evidences = binary_evidences(self, X, rows, tasks, before)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
-        rngs = [check_random_state(int(seed)) for seed in seeds]
-        processes = fit_processes(self, evidences, rngs, own)
+        processes = fit_processes(self, evidences, list(map(np.random.RandomState, seeds)), own)
         self.classes_, self.n_classes_ = classes, len(classes)
         self._model = FittedModel(processes, rows, unweighted_rows(self, X, rows), split)
         self._thetas = [process.rule.theta for process in processes]

@@ -10,6 +10,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from cavity.arrays import Array
+from cavity.likelihoods import Likelihood
+from cavity.sites import Marginals
 
 
 class BinaryTask(NamedTuple):
@@ -92,6 +94,12 @@ def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
     if n_classes == 2:
         return BinaryCoding(2)
     return (OneVsRest if multi_class == "one_vs_rest" else OneVsOne)(n_classes)
+
+
+def binary_log_proba(likelihood: Likelihood, q: Marginals) -> tuple[Array, Array]:
+    """Return log P(−1) and log P(+1) of latent values with these means and variances."""
+    one = np.ones_like(q.mean)
+    return likelihood.tilted(-one, q).log_z, likelihood.tilted(one, q).log_z
 
 
 def _signs(positive: Array) -> Array:

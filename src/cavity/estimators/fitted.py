@@ -122,20 +122,15 @@ def fit_processes(
     columns: Sequence[Array | None],
 ) -> list[FittedProcess]:
     """Tune every evidence as the estimator's parameters say, and infer at the optima."""
-    tunes, n_restarts = estimator.optimizer is not None, estimator.n_restarts_optimizer
+    how, n_jobs = estimator.optimizer, estimator.n_jobs
+    n_restarts, told = estimator.n_restarts_optimizer, partial(progress_of_starts, estimator)
     starts = [
-        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
+        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if how else []
         for evidence, rng in zip(evidences, rngs, strict=True)
     ]
-    optima = tune(
-        evidences,
-        starts,
-        optimizer=estimator.optimizer,
-        n_jobs=estimator.n_jobs,
-        progress=partial(progress_of_starts, estimator),
-    )
+    optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=told)
     threads = threads_of(evidences)
-    run = Parallel(n_jobs=estimator.n_jobs if len(evidences) > 1 else 1)
+    run = Parallel(n_jobs=n_jobs if len(evidences) > 1 else 1)
     with threads():
         found = run(
             delayed(_evaluate)(evidence, optimum, threads)
@@ -154,9 +149,10 @@ def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> 
 def warn_about(model: FittedModel) -> None:
     """Warn, once for all latent functions of an estimator's fit, of what went wrong."""
     failed = [fit for fit in model.fits if not fit.report.converged]
+    messages = []
     if failed:
         worst = max(failed, key=lambda fit: fit.report.residual)
-        _warn(
+        messages.append(
             f"Inference by {worst.method.name!r} {worst.report.message} (tolerance "
             f"{worst.method.tol:.1e}). Raise max_iter_predict, or check the scale of the inputs "
             "and of the kernel."
@@ -164,12 +160,10 @@ def warn_about(model: FittedModel) -> None:
     # Binary problems that share a bound name it once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
     if at_bounds:
-        _warn(
+        messages.append(
             f"Tuning stopped with {', '.join(at_bounds)}. The evidence may still increase outside "
             "the bounds: widen them, or fix the hyperparameter at this value."
         )
-
-
-def _warn(message: str) -> None:
-    # Up through warn_about and the estimator's fit to the caller's line.
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
+    for message in messages:
+        # Up through the estimator's fit to the caller's line.
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import Coding, class_codes, coding
+from cavity.estimators.coding import Coding, binary_log_proba, class_codes, coding
 from cavity.estimators.problems import noise_variances
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import OnlineEstimator
@@ -71,14 +71,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     classes_ : ndarray of shape (n_classes,)
     basis_points_ : ndarray of shape (n_basis, n_features), or a list of one for each class
     kernel_ : kernel object, or a list of one for each class
-        With tuned hyperparameters, if there was a warm-up.
-    log_evidence_ : float
-        Running log evidence: each example as predicted by those before it, summed up; EP's after
-        several sweeps. The mean over the binary problems for more than two classes.
-    prequential_log_loss_ : float
-        Mean log loss of predictions made just before each example was learned.
+    log_evidence_, prequential_log_loss_ : float
     n_seen_ : int
-        Rows seen.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, if the inputs had names
 
@@ -149,7 +143,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
 
     def _coded(self, rows: StreamRows) -> StreamRows:
         classes = np.unique(rows.y)
-        self._check_classes(classes)
+        check_classes(self, classes)
         self.classes_ = classes
         return rows._replace(y=np.searchsorted(classes, rows.y))
 
@@ -164,16 +158,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(np.asarray(classes))
-        self._check_classes(known)
+        check_classes(self, known)
         return known
-
-    def _check_classes(self, classes: Array) -> None:
-        check_classes(self._model())
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} requires 2 or more distinct classes; got 1 class "
-                f"(only class {classes[0]} is present)"
-            )
 
     def _model(self) -> Likelihood:
         return likelihood(self.likelihood)
@@ -194,8 +180,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         """Return log class probabilities of each row, columns in the order of ``classes_``."""
         check_is_fitted(self)
         X = validate_inputs(self, X, reset=False)
-        answers = [stream.log_proba(X) for stream in self._streams]
-        return self._coding.scores(answers)
+        streams = self._current.streams
+        return self._coding.scores([binary_log_proba(s.likelihood, s.predict(X)) for s in streams])
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities of each row, columns in the order of ``classes_``."""
@@ -299,5 +285,5 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         own noise, without ``alpha``.
         """
         check_is_fitted(self)
-        q = self._streams[0].predict(validate_inputs(self, X, reset=False))
+        q = self._current.streams[0].predict(validate_inputs(self, X, reset=False))
         return (q.mean, np.sqrt(q.variance)) if return_std else q.mean

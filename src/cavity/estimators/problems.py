@@ -9,13 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.estimators.coding import BinaryTask
-from cavity.estimators.validation import (
-    RowMap,
-    check_classes,
-    check_offers,
-    kernel_rule,
-    training_inputs,
-)
+from cavity.estimators.validation import RowMap, check_offers, kernel_rule, training_inputs
 from cavity.evidence import Evidence
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian, likelihood
@@ -36,21 +30,15 @@ def binary_evidences(
     model = likelihood(classifier.likelihood)
     options = {} if classifier.tol is None else {"tol": classifier.tol}
     method = methods.method(classifier.inference, max_iter=classifier.max_iter_predict, **options)
-    check_classes(model)
     check_offers(model, method)
     rule = classifier_rule(classifier)
     known = [len(theta) for theta in before] == [len(rule.theta)] * len(tasks)
-    return [
-        Evidence.of(
-            rule.with_theta(before[i]) if known else rule,
-            training_inputs(classifier, X, rows.index[task.rows]),
-            [task.labels],
-            model,
-            method,
-            rows.weight[task.rows],
-        )
-        for i, task in enumerate(tasks)
-    ]
+    found = []
+    for i, (own, labels) in enumerate(tasks):
+        start = rule.with_theta(before[i]) if known else rule
+        inputs = training_inputs(classifier, X, rows.index[own])
+        found.append(Evidence.of(start, inputs, [labels], model, method, rows.weight[own]))
+    return found
 
 
 def regressor_rule(regressor: Any) -> Rule:
@@ -60,14 +48,10 @@ def regressor_rule(regressor: Any) -> Rule:
 
 def target_evidence(regressor: Any, X: Any, rows: RowMap, targets: Array, noise: Array) -> Evidence:
     """Return the evidence of all targets of a regressor, which share the kernel."""
-    return Evidence.of(
-        regressor_rule(regressor),
-        training_inputs(regressor, X, rows.index),
-        list(targets.reshape(len(targets), -1).T),
-        Gaussian(noise[rows.index]),
-        methods.method(regressor.inference),
-        rows.weight,
-    )
+    rule, method = regressor_rule(regressor), methods.method(regressor.inference)
+    inputs, model = training_inputs(regressor, X, rows.index), Gaussian(noise[rows.index])
+    columns = list(targets.reshape(len(targets), -1).T)
+    return Evidence.of(rule, inputs, columns, model, method, rows.weight)
 
 
 def noise_variances(alpha: Any, n: int) -> Array:

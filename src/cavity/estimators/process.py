@@ -1,15 +1,17 @@
 """One kernel on one set of inputs: latent functions that can be asked at new inputs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.estimators.coding import binary_log_proba
 from cavity.evidence import Evaluation
 from cavity.inference import Fit
 from cavity.kernels import Rule
+from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
 
 _BLOCK_BYTES = 16 * 2**20
@@ -60,8 +62,9 @@ class FittedProcess:
 
     def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return mean and variance of each latent function at new inputs."""
-        found = self.in_blocks(lambda b: self.at(X[b], part_of(prior_variance, b)), X)
-        return [Marginals(*(np.concatenate(p) for p in zip(*q, strict=True))) for q in found]
+        blocks = block_slices(len(X), len(self.X_train_))
+        found = zip(*(self.at(X[b], part_of(prior_variance, b)) for b in blocks), strict=True)
+        return [Marginals(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
 
     def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return the same for a block of new inputs."""
@@ -71,30 +74,21 @@ class FittedProcess:
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
-
-        def of_block(block: slice) -> list[Array]:
-            K_star = self._cross(X[block])
-            return [K_star @ fit.posterior.alpha for fit in self.fits]
-
-        return [np.concatenate(parts) for parts in self.in_blocks(of_block, X)]
-
-    def in_blocks(self, answer: Callable[[slice], Sequence[Any]], X: Any) -> Iterator[Any]:
-        """Collect what ``answer`` has to say of each block of new inputs."""
-        blocks = block_slices(len(X), len(self.X_train_))
-        return zip(*(answer(block) for block in blocks), strict=True)
+        covariances = (self._cross(X[b]) for b in block_slices(len(X), len(self.X_train_)))
+        found = [[K_star @ fit.posterior.alpha for fit in self.fits] for K_star in covariances]
+        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
     def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        return self._log_proba(self.at(X, prior_variance)[0])
+        return binary_log_proba(self._likelihood, self.at(X, prior_variance)[0])
 
     def loo_log_proba(self) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return self._log_proba(self.fits[0].cavities)
+        return binary_log_proba(self._likelihood, self.fits[0].cavities)
 
-    def _log_proba(self, q: Marginals) -> tuple[Array, Array]:
-        tilted = self.evaluation.evidence.likelihood.tilted
-        one = np.ones_like(q.mean)
-        return tilted(-one, q).log_z, tilted(one, q).log_z
+    @property
+    def _likelihood(self) -> Likelihood:
+        return self.evaluation.evidence.likelihood
 
     def covariance(self, X: Any) -> Array:
         """Return the posterior covariance of the first latent function among new inputs."""

@@ -68,18 +68,13 @@ class GaussianProcessRegressor(
     Attributes
     ----------
     kernel_ : kernel object
-        With its tuned hyperparameters.
     log_marginal_likelihood_value_ : float
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        Dual coefficients: predictions are ``K(X, X_train_) @ alpha_``.
     L_ : ndarray of shape (n_samples, n_samples)
-        Lower Cholesky factor of the training covariance, noise included.
     X_train_ : training inputs, equal examples merged into one
     y_train_ : the targets that go with them, normalised if ``normalize_y``
     loo_mean_, loo_std_ : ndarrays of shape (n_samples,) or (n_samples, n_targets)
-        Leave-one-out prediction of each training target and its standard deviation, noise
-        included.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, if the inputs had names
 
@@ -147,10 +142,8 @@ class GaussianProcessRegressor(
         y = np.asarray(y, dtype=np.float64)
         self._check_n_targets(y)
         noise = noise_variances(self.alpha, len(y))
-        labels = np.column_stack([y, noise])
-        rows = check_rows(
-            sample_weight, X, labels, regressor_rule(self), merge=not is_precomputed(self.kernel)
-        )
+        labels, merge = np.column_stack([y, noise]), not is_precomputed(self.kernel)
+        rows = check_rows(sample_weight, X, labels, regressor_rule(self), merge=merge)
         origin, scale = scaling(y[rows.index], rows.weight, self.normalize_y)
         y_train = (y[rows.index] - origin) / scale
         evidence = target_evidence(self, X, rows, y_train, noise)
@@ -172,11 +165,7 @@ class GaussianProcessRegressor(
             )
 
     def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        return_cov: bool = False,
-        prior_variance: Any = None,
+        self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None
     ) -> Any:
         """Predict the latent function; before `fit`, from the prior.
 
@@ -195,7 +184,7 @@ class GaussianProcessRegressor(
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         fitted = hasattr(self, "_model")
-        X = validate_inputs(self, X, reset=False) if fitted else validate_inputs(self, X)
+        X = validate_inputs(self, X, reset=not fitted)
         if not fitted:
             return self._predict_prior(X, return_std, return_cov)
         if return_cov:
@@ -223,8 +212,7 @@ class GaussianProcessRegressor(
                 "return_cov needs a kernel object."
             )
         covariance = self._process.covariance(X)
-        scaled = covariance[:, :, None] * np.atleast_1d(self._model.scale**2)
-        return scaled[:, :, 0] if scaled.shape[2] == 1 else scaled
+        return np.multiply.outer(covariance, np.squeeze(self._model.scale**2))
 
     def _shaped(self, columns: list[Array]) -> Array:
         """Return one column per target, or a plain vector for one target."""
@@ -257,7 +245,7 @@ class GaussianProcessRegressor(
 
     @property
     def alpha_(self) -> Array:
-        """Dual coefficients of the training examples."""
+        """Dual coefficients: predictions are ``K(X, X_train_) @ alpha_``."""
         check_is_fitted(self, "_model")
         columns = [fit.posterior.alpha for fit in self._process.fits]
         return np.stack(columns, axis=1).reshape(self.y_train_.shape)

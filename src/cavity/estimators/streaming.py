@@ -78,13 +78,9 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return hasattr(self, "_memory")
 
     @property
-    def _streams(self) -> tuple[Stream, ...]:
-        check_is_fitted(self)
-        return self._current.streams
-
-    @property
     def _current(self) -> Memory:
         """What has been learned; during a warm-up, with the kernel as it is."""
+        check_is_fitted(self)
         memory = self._memory
         if memory.waiting is None:
             return memory
@@ -99,22 +95,24 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def basis_points_(self) -> Any:
         """The inputs that are kept; a list if there are several functions."""
-        return _one_or_list([stream.posterior.Z for stream in self._streams])
+        return _one_or_list([stream.posterior.Z for stream in self._current.streams])
 
     @property
     def kernel_(self) -> Any:
-        """The kernel; a list if there are several functions."""
-        return _one_or_list([stream.kernel for stream in self._streams])
+        """The kernel, tuned if there was a warm-up; a list if there are several functions."""
+        return _one_or_list([stream.kernel for stream in self._current.streams])
 
     @property
     def log_evidence_(self) -> float:
-        """Running log evidence; the mean over the latent functions."""
-        return float(np.mean([stream.posterior.log_evidence for stream in self._streams]))
+        """Running log evidence: each example as predicted by those before it, summed up.
+
+        It is EP's after several sweeps, and the mean over the binary problems of several classes.
+        """
+        return float(np.mean([stream.posterior.log_evidence for stream in self._current.streams]))
 
     @property
     def prequential_log_loss_(self) -> float:
         """Mean log loss of predictions made just before each row was learned."""
-        check_is_fitted(self)
         memory = self._current
         return memory.loss / memory.weight if memory.weight else 0.0
 
@@ -137,13 +135,10 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _options(self) -> Options:
-        novelty = self.novelty if self.tol is None else self.tol
-        return Options(int(self.budget), float(novelty), float(self.forget))
-
     def _fresh(self, kernels: Sequence[Kernel]) -> tuple[Stream, ...]:
-        empty = OnlinePosterior.empty(self.n_features_in_)
-        model, options = self._model(), self._options()
+        novelty = self.novelty if self.tol is None else self.tol
+        options = Options(int(self.budget), float(novelty), float(self.forget))
+        empty, model = OnlinePosterior.empty(self.n_features_in_), self._model()
         return tuple(Stream(kernel, model, options, empty) for kernel in kernels)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -178,7 +173,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         memory: Memory = getattr(self, "_memory", Memory())
         seen = memory._replace(n_seen=memory.n_seen + len(rows.y), waiting=None)
         if memory.waiting is not None:
-            rows = memory.waiting.then(rows)
+            rows = StreamRows(*map(np.concatenate, zip(memory.waiting, rows, strict=True)))
         if memory.streams:
             self._memory = self._learned(seen, rows)
         elif len(rows.y) < self.warmup:
@@ -207,7 +202,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return kernels tuned on the first rows; a class that they lack takes another's."""
         if not self.warmup:
             return self._untuned()
-        rows = rows.first(self.warmup)
+        rows = StreamRows(*(part[: self.warmup] for part in rows))
         weight = None if np.all(rows.weight == 1.0) else rows.weight
         names = ("optimizer", "n_restarts_optimizer", "random_state", self._own_parameter)
         dense = self._dense_class(self._kernel(), **{name: getattr(self, name) for name in names})
@@ -309,16 +304,14 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = int(header["n_features"])
         for name in set(_LABELS) & set(header["labels"]):
             setattr(self, name, codecs.labels_from_json(header["labels"][name]))
-        streams = streams_from_file(
-            header["streams"], arrays, self._model(), self._options(), self.n_features_in_
-        )
+        streams = streams_from_file(header["streams"], arrays, *self._fresh([self.kernel]))
         waiting = None
         if "waiting.X" in arrays:
             waiting = StreamRows(*(arrays[f"waiting.{part}"] for part in StreamRows._fields))
         if len(streams) != (0 if waiting is not None else self._count()):
             raise StorageError("it has not one stream for each latent function")
         n_seen, loss, weight = header["counts"]
-        self._memory = Memory(tuple(streams), waiting, int(n_seen), float(loss), float(weight))
+        self._memory = Memory(streams, waiting, int(n_seen), float(loss), float(weight))
         return self
 
 

@@ -27,14 +27,6 @@ class StreamRows(NamedTuple):
     y: Array
     weight: Array
 
-    def first(self, count: int) -> "StreamRows":
-        """Return the first rows."""
-        return StreamRows(*(part[:count] for part in self))
-
-    def then(self, after: "StreamRows") -> "StreamRows":
-        """Return these rows and others after them."""
-        return StreamRows(*map(np.concatenate, zip(self, after, strict=True)))
-
 
 def take_rows(X: Array, y: Array, sample_weight: Any) -> StreamRows:
     """Return the rows that have weight."""
@@ -87,12 +79,6 @@ class Stream:
         """Return mean and variance at new inputs, the kernel's noise included."""
         return online.predict(self.rule, self.posterior, X)
 
-    def log_proba(self, X: Array) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) at new inputs."""
-        q = self.predict(X)
-        one = np.ones_like(q.mean)
-        return self.likelihood.tilted(-one, q).log_z, self.likelihood.tilted(one, q).log_z
-
     def _check_variances(self, X: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             bad = np.flatnonzero(~np.isfinite(self.rule.diag(X)))
@@ -127,11 +113,9 @@ def streams_to_file(streams: Sequence[Stream]) -> tuple[list[Any], dict[str, Arr
     return header, arrays
 
 
-def streams_from_file(
-    header: Any, arrays: dict[str, Array], likelihood: Likelihood, options: Options, columns: int
-) -> list[Stream]:
-    """Return the streams that `streams_to_file` has described."""
-    streams = []
+def streams_from_file(header: Any, arrays: dict[str, Array], fresh: Stream) -> tuple[Stream, ...]:
+    """Return the streams that `streams_to_file` has described, given one with nothing learned."""
+    streams, columns = [], fresh.posterior.Z.shape[1]
     for i, found in enumerate(header):
         parts = {part: arrays[f"{i}.{part}"] for part in _PARTS}
         b = len(parts["mean"])
@@ -145,8 +129,10 @@ def streams_from_file(
         if numbers["size"] < 1 or numbers["seen"] < 0 or numbers["changes"] < 0:
             raise StorageError("a stored stream has impossible counts")
         posterior = OnlinePosterior(**parts, **numbers)
-        streams.append(Stream(kernel_from_json(found["kernel"]), likelihood, options, posterior))
-    return streams
+        streams.append(
+            replace(fresh, kernel=kernel_from_json(found["kernel"]), posterior=posterior)
+        )
+    return tuple(streams)
 
 
 def _check_parts(parts: dict[str, Array], columns: int) -> None:

@@ -9,11 +9,10 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
-from cavity.likelihoods import Likelihood
+from cavity.likelihoods import Likelihood, likelihood
 
 # What scikit-learn's check of parameters takes for those that several estimators share.
 TUNING_CONSTRAINTS: dict[str, Any] = {
@@ -34,12 +33,6 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
 def is_precomputed(kernel: Any) -> bool:
     """Whether the inputs are covariances."""
     return isinstance(kernel, str) and kernel == "precomputed"
-
-
-def may_merge(estimator: BaseEstimator) -> bool:
-    """Whether equal examples of a classifier may become one: not where their order matters."""
-    ordered = methods.method(estimator.inference).ordered
-    return not ordered and not is_precomputed(estimator.kernel)
 
 
 def validate_inputs(
@@ -77,21 +70,27 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
     return rule(default if kernel is None else clone(kernel))
 
 
-def check_classes(likelihood: Likelihood) -> None:
-    """Refuse a likelihood of anything but two classes."""
-    if likelihood.support != "signs":
+def check_classes(classifier: BaseEstimator, classes: Array) -> None:
+    """Refuse a likelihood of anything but labels, and a single class."""
+    model = likelihood(classifier.likelihood)
+    if model.support != "signs":
         raise ValueError(
-            f"{likelihood!r} is for {likelihood.support}: a classifier needs a likelihood of "
+            f"{model!r} is for {model.support}: a classifier needs a likelihood of "
             "labels, such as 'probit' or 'logit'; real targets need GaussianProcessRegressor."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(classifier).__name__} requires 2 or more distinct classes; got 1 class "
+            f"(only class {classes[0]} is present)"
         )
 
 
-def check_offers(likelihood: Likelihood, method: Method) -> None:
+def check_offers(model: Likelihood, method: Method) -> None:
     """Refuse a likelihood that cannot give what the inference needs."""
-    if not method.serves(likelihood):
+    if not method.serves(model):
         raise ValueError(
             f"inference={method.name!r} needs the likelihood's {method.needs}, which "
-            f"{likelihood!r} does not have; use another inference (such as 'ep') or a smooth "
+            f"{model!r} does not have; use another inference (such as 'ep') or a smooth "
             "likelihood ('probit' or 'logit')."
         )
 

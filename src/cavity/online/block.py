@@ -12,7 +12,6 @@ all examples at once. The system is triangular, so the first k examples are exac
 usually a handful of rounds is enough for all.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -113,12 +112,6 @@ def _predictions(before: Marginals, G: Array, sites: Sites) -> BlockFactor:
     safe = np.where(s > 0.0, s, 1.0)
     gain = np.where(s > 0.0, (sites.nu - sites.tau * before.mean) / safe, 0.0)
     w = solve_lower(L, gain)
-    V = solve_lower(L, s[:, None] * G) * _before(len(s))
+    V = np.triu(solve_lower(L, s[:, None] * G), 1)
     variance = clip(before.variance - column_square_sums(V), low=0.0)
     return BlockFactor(Marginals(before.mean + w @ V, variance), L, w, s)
-
-
-@cache
-def _before(count: int) -> Array:
-    """Return the matrix with ones where j < i: which examples come before which."""
-    return np.triu(np.ones((count, count)), 1)

@@ -46,13 +46,11 @@ class OnlinePosterior(NamedTuple):
     """A posterior process; arrays are never changed in place."""
 
     Z: Array
-    """Basis points, (b, d)."""
     L: Array
-    """Lower Cholesky factor of their prior covariance."""
     mean: Array
-    """μ, the mean of f̃."""
+    """μ, of f̃."""
     cov: Array
-    """Σ, the covariance of f̃."""
+    """Σ, of f̃."""
     log_evidence: float = 0.0
     """Σ_t log Z_t, each example predicted by those before it."""
     seen: int = 0
@@ -74,9 +72,9 @@ class BasisFeatures(NamedTuple):
     """Some inputs in the coordinates of the basis points."""
 
     phi: Array
-    """(b, r): L⁻¹ k(Z, x), one column for each input."""
+    """φ, one column for each input."""
     residual: Array
-    """γ, the residual variance."""
+    """γ."""
     prior: Array
     """k(x, x) without noise."""
     noise: Array
