@@ -122,10 +122,10 @@ def fit_processes(
     columns: Sequence[Array | None],
 ) -> list[FittedProcess]:
     """Tune every evidence as the estimator's parameters say, and infer at the optima."""
-    how, n_jobs = estimator.optimizer, estimator.n_jobs
-    n_restarts, told = estimator.n_restarts_optimizer, partial(progress_of_starts, estimator)
+    how, n_jobs, n_restarts = estimator.optimizer, estimator.n_jobs, estimator.n_restarts_optimizer
+    tunes, told = how is not None, partial(progress_of_starts, estimator)
     starts = [
-        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if how else []
+        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
         for evidence, rng in zip(evidences, rngs, strict=True)
     ]
     optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=told)

@@ -34,31 +34,25 @@ _SMALLEST_REST = 1e-12
 """The least share of its variance that an example may leave."""
 
 
-class BlockFactor(NamedTuple):
-    """Predictions within a block for given sites, and the factor that they came from."""
-
-    c: Marginals
-    L: Array
-    w: Array
-    s: Array
-
-
 class Block(NamedTuple):
     """Examples, each predicted by those before it, and what is needed to learn them."""
 
     moments: Moments
     """Of each example's likelihood under its prediction."""
     rounds: int
-    factor: BlockFactor
+    c: Marginals
+    """The predictions, of the values without their residual variance and noise."""
+    L: Array
+    w: Array
+    s: Array
     M: Array
     """Σ Φ: covariance between f̃ and the examples' values."""
 
     def learn(self, posterior: OnlinePosterior, count: int) -> OnlinePosterior:
         """Return the posterior after the block's first examples."""
-        L, w, s = self.factor.L[:count, :count], self.factor.w[:count], self.factor.s[:count]
-        Y = solve_lower(L, s[:, None] * self.M.T[:count])
+        Y = solve_lower(self.L[:count, :count], self.s[:count, None] * self.M.T[:count])
         return posterior._replace(
-            mean=posterior.mean + w @ Y,
+            mean=posterior.mean + self.w[:count] @ Y,
             cov=posterior.cov - Y.T @ Y,
             log_evidence=posterior.log_evidence + float(np.sum(self.moments.log_z[:count])),
             seen=posterior.seen + count,
@@ -89,8 +83,7 @@ def solve_block(
     G = seen.phi.T @ M
     # Rounding takes variances below zero where the prior's are sixteen orders larger.
     np.fill_diagonal(G, clip(np.diagonal(G), low=0.0))
-    c = Marginals(seen.phi.T @ posterior.mean, np.diagonal(G))
-    before = c
+    before = c = Marginals(seen.phi.T @ posterior.mean, np.diagonal(G))
     scale = 1.0 / (c.variance + seen.residual + seen.noise + np.finfo(float).tiny)
     rounds, change = 0, np.inf
     # The first k examples are exact after k rounds, whatever the change.
@@ -99,14 +92,17 @@ def solve_block(
         # Matched with γ in it and then used without: growing and deleting in one step.
         whole = Marginals(c.mean, c.variance + seen.residual)
         moments, sites = site_through_noise(likelihood, y, whole, seen.noise)
-        factor = _predictions(before, G, sites)
-        mean, variance = c.mean - factor.c.mean, c.variance - factor.c.variance
+        last = c
+        c, L, w, s = _predictions(before, G, sites)
+        mean, variance = last.mean - c.mean, last.variance - c.variance
         change = max(np.max(mean * mean * scale) ** 0.5, np.max(np.abs(variance) * scale))
-        c = factor.c
-    return Block(moments, rounds, factor, M)
+    return Block(moments, rounds, c, L, w, s, M)
 
 
-def _predictions(before: Marginals, G: Array, sites: Sites) -> BlockFactor:
+def _predictions(
+    before: Marginals, G: Array, sites: Sites
+) -> tuple[Marginals, Array, Array, Array]:
+    """Return the predictions for given sites, and L, w and s that they come from."""
     s = np.sqrt(sites.tau)
     L = cholesky(congruence_plus_identity(G, s))
     safe = np.where(s > 0.0, s, 1.0)
@@ -114,4 +110,4 @@ def _predictions(before: Marginals, G: Array, sites: Sites) -> BlockFactor:
     w = solve_lower(L, gain)
     V = np.triu(solve_lower(L, s[:, None] * G), 1)
     variance = clip(before.variance - column_square_sums(V), low=0.0)
-    return BlockFactor(Marginals(before.mean + w @ V, variance), L, w, s)
+    return Marginals(before.mean + w @ V, variance), L, w, s

@@ -43,14 +43,12 @@ class Options(NamedTuple):
 
 
 class OnlinePosterior(NamedTuple):
-    """A posterior process; arrays are never changed in place."""
+    """A posterior process: Z, L, μ and Σ as above; arrays are never changed in place."""
 
     Z: Array
     L: Array
     mean: Array
-    """μ, of f̃."""
     cov: Array
-    """Σ, of f̃."""
     log_evidence: float = 0.0
     """Σ_t log Z_t, each example predicted by those before it."""
     seen: int = 0
@@ -69,16 +67,15 @@ class OnlinePosterior(NamedTuple):
 
 
 class BasisFeatures(NamedTuple):
-    """Some inputs in the coordinates of the basis points."""
+    """Some inputs in the coordinates of the basis points: φ, a column for each input, and γ.
+
+    Beside them the prior variance k(x, x) without noise, and the variance of the kernel's noise.
+    """
 
     phi: Array
-    """φ, one column for each input."""
     residual: Array
-    """γ."""
     prior: Array
-    """k(x, x) without noise."""
     noise: Array
-    """Variance of the kernel's noise."""
 
     def part(self, rows: slice) -> "BasisFeatures":
         """Return some of the inputs."""

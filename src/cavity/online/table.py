@@ -58,7 +58,7 @@ def _first_sites(
         own, seen = likelihood.subset(rows), features(rule, posterior, X[rows])
         noise = seen.residual + seen.noise
         block = solve_block(posterior, own, y[rows], seen._replace(residual=0 * noise, noise=noise))
-        whole = Marginals(block.factor.c.mean, block.factor.c.variance + noise)
+        whole = Marginals(block.c.mean, block.c.variance + noise)
         tau[rows], nu[rows] = site_through_noise(own, y[rows], whole, 0.0).sites
         posterior = block.learn(posterior, j - i)
     return Sites(tau, nu)

@@ -79,14 +79,12 @@ def mend(rule: KernelRule, posterior: OnlinePosterior) -> OnlinePosterior:
 
     Each call checks another row, so that the check costs no more than a change of the basis.
     """
-    i = posterior.changes % len(posterior.mean)
-    row = rule.matrix(posterior.Z[i : i + 1], posterior.Z)[0]
+    Z, i = posterior.Z, posterior.changes % len(posterior.Z)
+    row = rule.matrix(Z[i : i + 1], Z)[0]
     if np.max(np.abs(row - posterior.L @ posterior.L[i])) <= _DRIFT * np.max(np.abs(row)):
         return posterior
     try:
-        return posterior._replace(
-            L=cholesky(np.ascontiguousarray(rule.matrix(posterior.Z, posterior.Z)))
-        )
+        return posterior._replace(L=cholesky(np.ascontiguousarray(rule.matrix(Z, Z))))
     except NotPositiveDefiniteError:
         # Basis points this close have no factor but the one that has grown point by point.
         return posterior
@@ -111,39 +109,28 @@ def recondition(new: KernelRule, posterior: OnlinePosterior, novelty: float) -> 
     """
     values, U = np.linalg.eigh(posterior.cov)
     values = np.clip(values, _SMALLEST, 1.0)
-    fresh = _basis(new, posterior.Z, novelty)
+    fresh = OnlinePosterior.empty(posterior.Z.shape[1])
+    for x in posterior.Z[:, None]:
+        seen = features(new, fresh, x)
+        if seen.residual[0] > novelty * seen.prior[0]:
+            fresh = grow(fresh, x, seen)
     P = features(new, fresh, posterior.Z).phi
     # T = A Aᵀ and h in the values f = L f̃, then in the new coordinates, f = Pᵀ f̃'.
     A = P @ solve_lower(posterior.L, U * np.sqrt(1.0 / values - 1.0), transpose=True)
-    natural = U @ ((U.T @ posterior.mean) / values)
-    h = P @ solve_lower(posterior.L, natural, transpose=True)
-    L = cholesky(np.eye(len(h)) + A @ A.T)
-    W = invert_lower(L)
-    cov = W.T @ W
-    after = fresh._replace(mean=cov @ h, cov=_symmetric(cov))
-    change = _log_normaliser(after) - _log_normaliser(posterior)
-    return after._replace(
-        log_evidence=posterior.log_evidence + change,
+    g = U.T @ posterior.mean
+    h = P @ solve_lower(posterior.L, U @ (g / values), transpose=True)
+    W = invert_lower(cholesky(np.eye(len(h)) + A @ A.T))
+    mean = W.T @ (W @ h)
+    # log E exp(h·f̃ − f̃·T f̃/2), the prior's mean of the data's part, before and after.
+    before = 0.5 * (g @ (g / values) + np.sum(np.log(values)))
+    after = 0.5 * (h @ mean) + np.sum(np.log(np.diagonal(W)))
+    return fresh._replace(
+        mean=mean,
+        cov=_symmetric(W.T @ W),
+        log_evidence=posterior.log_evidence + float(after - before),
         seen=posterior.seen,
         changes=posterior.changes + 1,
     )
-
-
-def _basis(rule: KernelRule, Z: Array, novelty: float) -> OnlinePosterior:
-    """Return the prior at those of the points that are novel after the ones before them."""
-    posterior = OnlinePosterior.empty(Z.shape[1])
-    for x in Z[:, None]:
-        seen = features(rule, posterior, x)
-        if seen.residual[0] > novelty * seen.prior[0]:
-            posterior = grow(posterior, x, seen)
-    return posterior
-
-
-def _log_normaliser(posterior: OnlinePosterior) -> float:
-    """Return log E exp(h·f̃ − f̃·T f̃/2), the prior's mean of the data's part of a posterior."""
-    values, U = np.linalg.eigh(posterior.cov)
-    values = np.clip(values, _SMALLEST, 1.0)
-    return float(0.5 * np.sum((U.T @ posterior.mean) ** 2 / values) + 0.5 * np.sum(np.log(values)))
 
 
 def _symmetric(A: Array) -> Array:
