@@ -128,10 +128,8 @@ def streams_from_file(header: Any, arrays: dict[str, Array], fresh: Stream) -> t
         numbers = {name: kind(found[name]) for name, kind in _NUMBERS.items()}
         if numbers["size"] < 1 or numbers["seen"] < 0 or numbers["changes"] < 0:
             raise StorageError("a stored stream has impossible counts")
-        posterior = OnlinePosterior(**parts, **numbers)
-        streams.append(
-            replace(fresh, kernel=kernel_from_json(found["kernel"]), posterior=posterior)
-        )
+        kernel, posterior = kernel_from_json(found["kernel"]), OnlinePosterior(**parts, **numbers)
+        streams.append(replace(fresh, kernel=kernel, posterior=posterior))
     return tuple(streams)
 
 

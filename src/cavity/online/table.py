@@ -35,16 +35,13 @@ def sweep(
         return posterior, Report(True, 0, 0.0, "no basis points")
     prior = InducingPrior(rule, posterior.Z, invert_lower(posterior.L.copy()))
     blocks = MemoryBlocks(Rows(y, np.ones(len(y)), X), CHUNK)
-    blocks.reduce(_keep, _first_sites(rule, likelihood, posterior, X, y), "first")
+    tau, nu = _first_sites(rule, likelihood, posterior, X, y)
+    blocks.reduce(lambda rows, *_: (Sites(tau[rows.place], nu[rows.place]), None), None, "first")
     problem, start = Problem(likelihood, prior, blocks), WarmStart("first")
     fit = sweep_blocks(EP(tol=_CLOSE), problem, start, sweeps)
     V, w, _ = fit.posterior.values
     found = posterior._replace(mean=w, cov=V.T @ V, log_evidence=fit.log_evidence)
     return found, fit.report
-
-
-def _keep(rows: Rows, kept: None, sites: Sites) -> tuple[Sites, None]:
-    return Sites(sites.tau[rows.place], sites.nu[rows.place]), None
 
 
 def _first_sites(
