@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from cavity.inference import METHODS
-from cavity.kernels.base import _REGISTRY as KERNELS
+from cavity.kernels import RULES
 from cavity.likelihoods import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,7 @@ def examples(page: Path) -> list[Example]:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """Forget afterwards what an example has registered."""
-    with mock.patch.dict(METHODS), mock.patch.dict(REGISTRY), mock.patch.dict(KERNELS):
+    with mock.patch.dict(METHODS), mock.patch.dict(REGISTRY), mock.patch.dict(RULES):
         yield
 
 

@@ -13,7 +13,7 @@ from cavity.kernels import (  # noqa: F401  (imported to be registered)
     radial,
     rational_quadratic,
 )
-from cavity.kernels.base import Rule, length_scales, register, rule
+from cavity.kernels.base import RULES, Rule, length_scales, register, rule
 from cavity.kernels.precomputed import Precomputed
 
-__all__ = ["Precomputed", "Rule", "length_scales", "register", "rule"]
+__all__ = ["RULES", "Precomputed", "Rule", "length_scales", "register", "rule"]

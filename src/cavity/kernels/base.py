@@ -25,7 +25,8 @@ __all__ = [
 _BUDGET = 64 * 2**20
 """Bytes that the gradient tensor of a kernel without a rule may take, temporaries included."""
 
-_REGISTRY: dict[type, "Callable[[Any], Rule]"] = {}
+RULES: dict[type, "Callable[[Any], Rule]"] = {}
+"""How to make the rule of a kernel object, by the class of the object."""
 
 _MakesRule = TypeVar("_MakesRule", bound="Callable[[Any], Rule]")
 
@@ -34,7 +35,7 @@ def register(*kernel_classes: type) -> Callable[[_MakesRule], _MakesRule]:
     """Make the decorated rule, or function that returns one, serve exactly these classes."""
 
     def add(makes_rule: _MakesRule) -> _MakesRule:
-        _REGISTRY.update(dict.fromkeys(kernel_classes, makes_rule))
+        RULES.update(dict.fromkeys(kernel_classes, makes_rule))
         return makes_rule
 
     return add
@@ -45,7 +46,7 @@ def rule(kernel: Any) -> "Rule":
 
     The class has to match exactly: a subclass may compute something else than its parent.
     """
-    return _REGISTRY.get(type(kernel), Rule)(kernel)
+    return RULES.get(type(kernel), Rule)(kernel)
 
 
 def length_scales(names: Sequence[str]) -> Array:
