@@ -142,7 +142,9 @@ def test_private_is_private(path):
     """Attributes with an underscore are read in the file that sets them, and nowhere else."""
     nodes = [node for node in ast.walk(TREES[path]) if isinstance(node, ast.Attribute)]
     private = {n.attr for n in nodes if n.attr.startswith("_") and not n.attr.startswith("__")}
-    of_self = {n.attr for n in nodes if isinstance(n.value, ast.Name) and n.value.id == "self"}
+    of_self = {
+        n.attr for n in nodes if isinstance(n.value, ast.Name) and n.value.id in ("self", "cls")
+    }
     of_super = {n.attr for n in nodes if isinstance(n.value, ast.Call)}
     known = of_self | of_super | OF_NAMED_TUPLES | OF_SCIKIT_LEARN
     assert not private - known, f"reads {private - known} of another object"

@@ -10,7 +10,7 @@ from cavity.evidence import Evidence
 from cavity.inference import EP, Ensemble, Exact, Laplace, Naive, Problem, Sequential, Variational
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
-from cavity.priors import PRIORS, DensePrior, InducingPrior, InducingRows, inducing, low_rank
+from cavity.priors import PRIORS, DensePrior, InducingPrior, InducingRows, low_rank_of
 from cavity.rows import ENGINES, MemoryBlocks
 from cavity.sites import Rows, Sites
 from cavity.testing import check_prior, check_rows
@@ -49,7 +49,7 @@ def evidence(method, likelihood, kernel, n=700):
 @pytest.fixture
 def without_low_rank(monkeypatch):
     """Return a way to switch the low-rank pre-solve off."""
-    return lambda: monkeypatch.setattr(inducing, "_FEWEST", 10**9)
+    return lambda: monkeypatch.setattr("cavity.priors.low_rank._FEWEST", 10**9)
 
 
 def test_posterior():
@@ -86,7 +86,7 @@ def test_a_smooth_kernel_is_nearly_kept():
     """What the approximation of a smooth kernel leaves over is tiny; the diagonal is exact."""
     X, _ = table(700)
     prior = DensePrior(rule(4.0 * RBF(3.0)).matrix(X))
-    got = low_rank(prior).seen
+    got = low_rank_of(prior).seen
     assert got.P.shape[1] < 150
     np.testing.assert_allclose(np.sum(got.P**2, axis=1) + got.left, prior.diag, rtol=1e-12)
     # The pivots stop at 3e-5 of the largest variance; examples not asked have a little more left.
@@ -96,11 +96,11 @@ def test_a_smooth_kernel_is_nearly_kept():
 def test_no_approximation_where_it_does_not_pay():
     """Small tables have none, nor a prior without variance; a rough one has to be wanted."""
     X, _ = table(700)
-    assert low_rank(DensePrior(rule(RBF(1.0)).matrix(X[:100]))) is None
-    assert low_rank(DensePrior(np.zeros((700, 700)))) is None
+    assert low_rank_of(DensePrior(rule(RBF(1.0)).matrix(X[:100]))) is None
+    assert low_rank_of(DensePrior(np.zeros((700, 700)))) is None
     rough = DensePrior(rule(Matern(0.05, nu=0.5)).matrix(X))
-    assert low_rank(rough, rough=False) is None
-    assert low_rank(rough) is not None
+    assert low_rank_of(rough, rough=False) is None
+    assert low_rank_of(rough) is not None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from cavity.arrays import Array, namespace
 from cavity.inference.newton import Equations, Steps, solve_means
 from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
 from cavity.inference.sweeps import sweep
-from cavity.priors import Coupling, DensePosterior, RowsPosterior, low_rank
+from cavity.priors import Coupling, DensePosterior, RowsPosterior, low_rank_of
 from cavity.sites import Local
 from cavity.solvers import Solution, contraction, solve
 
@@ -223,7 +223,7 @@ def _pre_solve(equations: Equations, problem: Problem, start: WarmStart | None) 
     Its variances are wrong, but from one prior to the next they change nearly as the right ones
     do. Whole fits at n = 1,600 take 97 factorisations' worth instead of 149.
     """
-    coupling = low_rank(problem.prior)
+    coupling = low_rank_of(problem.prior)
     if coupling is None:
         return Begin(start)
     rough = equations._replace(coupling=coupling)
@@ -246,7 +246,7 @@ def _first_means(
     """Return α to begin with, from a fit nearby or a low-rank pre-solve, and how to go on."""
     method = equations.method
     steps = Steps(problem.prior, may_factor=method.may_factor)
-    coupling = low_rank(problem.prior, rough=False) if method.volume else None
+    coupling = low_rank_of(problem.prior, rough=False) if method.volume else None
     if start is not None:
         steps.preconditioner = None if coupling is None else coupling.condition(start.sites)
         return steps.begin(start.sites), steps

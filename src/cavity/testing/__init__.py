@@ -1,4 +1,4 @@
-"""Contract checks for kernels, likelihoods, inference methods, priors, rows and curves."""
+"""The public contract checks: each raises an AssertionError that says what does not hold."""
 
 from cavity.testing.curves import check_curve
 from cavity.testing.inference import check_inference
@@ -6,6 +6,7 @@ from cavity.testing.kernels import check_kernel
 from cavity.testing.likelihoods import check_likelihood
 from cavity.testing.priors import check_prior
 from cavity.testing.rows import check_rows
+from cavity.testing.tools import targets
 
 __all__ = [
     "check_curve",
@@ -14,4 +15,5 @@ __all__ = [
     "check_likelihood",
     "check_prior",
     "check_rows",
+    "targets",
 ]
