@@ -1,10 +1,11 @@
 """From a public function to the first factorisation it is a short walk."""
 
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import cavity
 from cavity import GaussianProcessClassifier, learning_curve
@@ -40,6 +41,22 @@ def data():
     return X, X[:, 0] > 0.3
 
 
+def as_written(call):
+    """The walk that the page about the architecture describes from this function on."""
+    page = Path(__file__).parents[1] / "docs" / "architecture.md"
+    [block] = re.findall(rf"^```text\n({call}\b.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    return [line.split()[0] for line in block.splitlines()]
+
+
+def test_fit():
+    """From `fit` to the first factorisation there are at most seventeen functions."""
+    X, y = data()
+    clf = GaussianProcessClassifier(ConstantKernel(1.0, "fixed") * RBF(1.0))
+    way = walk(lambda: clf.fit(X, y))
+    assert len(way) <= 17, " -> ".join(way)
+    assert way == as_written("classifier.fit")
+
+
 def test_learning_curve():
     """From `learning_curve` to the first factorisation there are at most eleven functions."""
     X, y = data()
@@ -47,3 +64,4 @@ def test_learning_curve():
     way = walk(lambda: learning_curve(clf, X, y, train_sizes=[10, 20]))
     assert way[0] == "learning.learning_curve"
     assert len(way) <= 11, " -> ".join(way)
+    assert way == as_written("learning.learning_curve")
