@@ -190,16 +190,8 @@ def solve_averages(
 ) -> SizeSolution:
     """Return the averages over random training sets that a theory is consistent with.
 
-    Parameters
-    ----------
-    pool : Pool
-    theory : Theory
-    start : Averages
-        Cavities to begin with.
-    tol : float
-        Residual at which to stop: change of the log variances, of the means in standard
-        deviations, of the spread relative to the variance.
-    max_iter : int
+    From the cavities ``start``, until the log variances, the means in standard deviations and the
+    spread relative to the variance change by less than ``tol``.
     """
     scale = pool.prior.diag
     last: AveragesPoint | None = None

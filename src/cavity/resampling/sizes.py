@@ -9,7 +9,7 @@ from cavity.resampling.averaged import SizeSolution, pack, prior_cavities, solve
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pairs import with_pairs
 from cavity.resampling.pool import Averages, Pool
-from cavity.resampling.theories import Theory, cavity_theory, variational_theory
+from cavity.resampling.theories import cavity_theory, variational_theory
 
 THEORIES = ("cavity", "pairs", "variational")
 # Sizes through which the polynomial goes that guesses the next one's cavities. Without it ten
@@ -54,19 +54,16 @@ def solve_sizes(
     path = SizePath(pool)
     for k in path.order(sizes):
         draws, guess = sizes[k] * pool.share, path.guess(sizes[k])
-        equations = _equations(pool, draws, law, theory, _SHARE * tol)
+        if theory == "variational":
+            equations = variational_theory(pool, draws)
+        else:
+            equations = cavity_theory(pool, LAWS[law](draws), _SHARE * tol)
         last = solve_averages(pool, equations, guess, tol=tol, max_iter=max_iter)
         path.add(sizes[k], last.held_out)
         if theory == "pairs" and pool.likelihood.quadratic:
             last = with_pairs(pool, last, LAWS[law](draws))
         found[int(k)] = last
     return [found[k] for k in range(len(sizes))]
-
-
-def _equations(pool: Pool, draws: Array, law: str, theory: str, tol: float) -> Theory:
-    if theory == "variational":
-        return variational_theory(pool, draws)
-    return cavity_theory(pool, LAWS[law](draws), tol)
 
 
 class SizePath:
