@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
-from cavity.model_selection.columns import columns
+from cavity.model_selection.columns import RowTable
 from cavity.resampling.scores import class_scores
 
 
@@ -44,28 +44,15 @@ class ComparisonRow:
     converged: bool
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(RowTable[ComparisonRow]):
     """One row per inference method; prints as a table."""
 
-    rows: tuple[ComparisonRow, ...]
+    header = tuple(field.name for field in fields(ComparisonRow))
 
-    def __iter__(self) -> Any:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def to_frame(self) -> Any:
-        """Return the table as a pandas data frame."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(row) for row in self.rows]).set_index("inference")
-
-    def __repr__(self) -> str:
-        names = [field.name for field in fields(ComparisonRow)]
-        lines = [[_shown(getattr(row, name)) for name in names] for row in self.rows]
-        return "\n".join(columns(names, lines, ".4f"))
+    def cells(self, row: ComparisonRow) -> list[Any]:
+        """Return a row as it is printed, empty where there is no number."""
+        cells = [f"{v:.4f}" if isinstance(v, float) else v for v in astuple(row)]
+        return ["" if cell == "nan" else cell for cell in cells]
 
 
 def compare_inference(
@@ -132,7 +119,3 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
         seconds=seconds,
         converged=classifier.converged_,
     )
-
-
-def _shown(value: Any) -> Any:
-    return "" if isinstance(value, float) and np.isnan(value) else value

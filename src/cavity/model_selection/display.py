@@ -1,5 +1,6 @@
 """Pictures in scikit-learn's style; matplotlib is imported when the first one is drawn."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _BLUE, _INK = "#1f5fa8", "#222222"
 _FORECAST_SIZES = 60
 
 
+@dataclass(repr=False, eq=False)
 class LearningCurveDisplay:
     """A drawing of a learning curve: theory as a line, refits as points, a forecast as a band.
 
@@ -63,20 +65,12 @@ class LearningCurveDisplay:
     'held-out error rate'
     """
 
-    def __init__(
-        self,
-        curve: LearningCurve,
-        *,
-        measure: str = "error",
-        simulation: LearningCurve | None = None,
-        forecast: int | None = None,
-        level: float = 0.9,
-    ) -> None:
-        self.curve = curve
-        self.measure = measure
-        self.simulation = simulation
-        self.forecast = forecast
-        self.level = level
+    curve: LearningCurve
+    _: KW_ONLY
+    measure: str = "error"
+    simulation: LearningCurve | None = None
+    forecast: int | None = None
+    level: float = 0.9
 
     @classmethod
     def from_curve(
