@@ -2,9 +2,12 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
+from cavity.sites import Marginals
 
 
 class Averages(NamedTuple):
@@ -36,6 +39,10 @@ class Averages(NamedTuple):
     def excess_response(self) -> Array | None:
         """χ − G: by how much the response exceeds the variance; None where there is no excess."""
         return None if self.chi is None else self.chi - self.G
+
+    def fields(self, x: Array) -> Marginals:
+        """Return marginals with the prediction x standard deviations off, of shape (len(x), n)."""
+        return Marginals(self.R + np.sqrt(self.V) * x[:, None], self.G)
 
 
 class Pool(NamedTuple):
