@@ -19,27 +19,16 @@ from cavity.resampling.scores import class_scores
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """The results of one inference method.
-
-    Attributes
-    ----------
-    inference : str
-    log_evidence : float
-    correction : float
-        What the second-order correction would add to EP's evidence; NaN for the others.
-    loo_log_loss : float
-        Mean leave-one-out log loss.
-    loo_error : float
-        Share of examples that the others misclassify.
-    seconds : float
-    converged : bool
-    """
+    """The results of one inference method."""
 
     inference: str
     log_evidence: float
     correction: float
+    """What the second-order correction would add to EP's evidence; NaN for the others."""
     loo_log_loss: float
+    """Mean leave-one-out log loss."""
     loo_error: float
+    """Share of examples that the others misclassify."""
     seconds: float
     converged: bool
 
@@ -109,11 +98,10 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
         log_p = np.log(classifier.loo_proba_)
     codes = np.searchsorted(classifier.classes_, y)
     loo = class_scores(log_p, codes, np.full(len(codes), 1.0 / len(codes)))
-    has_correction = hasattr(classifier, "evidence_correction_")
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,
-        correction=classifier.evidence_correction_ if has_correction else float("nan"),
+        correction=getattr(classifier, "evidence_correction_", float("nan")),
         loo_log_loss=float(loo.log_loss),
         loo_error=float(loo.error),
         seconds=seconds,

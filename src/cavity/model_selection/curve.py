@@ -1,8 +1,10 @@
 """A learning curve: averages over training sets of many sizes, by theory or by refitting."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,28 +14,27 @@ from cavity.model_selection.forecast import ErrorTrend, Forecast
 from cavity.model_selection.pools import PoolInputs
 from cavity.model_selection.suspects import Suspect, Suspects, most_doubtful
 from cavity.resampling import Averages
-from cavity.resampling.scores import PointScores
+from cavity.resampling.scores import Losses
 
 Measure = Callable[[Array, Array], Array]
 
 
-class Source(Protocol):
+@dataclass(frozen=True)
+class Source(ABC):
     """What a curve was made of, for whatever else is asked of it."""
 
-    @property
-    def inputs(self) -> PoolInputs:
-        """The pool, and how it is drawn from."""
+    inputs: PoolInputs
+    theory: str
 
-    @property
-    def theory(self) -> str:
-        """By which theory, or "simulation"."""
-
+    @abstractmethod
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
 
+    @abstractmethod
     def measure(self, g: Measure) -> Array:
         """Average g(prediction, y) over training sets, of shape (sizes, n)."""
 
+    @abstractmethod
     def trend(self, measure: str) -> ErrorTrend:
         """Return the curve of a held-out score, to be continued beyond the pool."""
 
@@ -89,7 +90,7 @@ class LearningCurve:
         self,
         source: Source,
         held_out: Sequence[Sequence[Averages]],
-        points: Sequence[PointScores],
+        points: Sequence[Losses],
         reports: Sequence[Sequence[Any]],
         means: Mapping[str, Array],
         standard_error: Mapping[str, Array] | None = None,

@@ -20,7 +20,15 @@ _LABELS = {
 """What each array of a curve is called: of classes, and of a real target."""
 _NAMES = {name.removeprefix("test_"): name for name in _LABELS}
 _DRAWN_BY = ("resampling", "sample_weight")
-_BLUE, _INK = "#1f5fa8", "#222222"
+_LINE = {"color": "#1f5fa8", "linewidth": 1.8}
+_POINTS = {
+    "fmt": "o",
+    "color": "#222222",
+    "markersize": 4.5,
+    "elinewidth": 1.1,
+    "capsize": 2.5,
+    "zorder": 3,
+}
 _FORECAST_SIZES = 60
 
 
@@ -166,7 +174,7 @@ class LearningCurveDisplay:
         self.ax_ = _axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         marker = "o" if len(values) == 1 else None
-        style = {"color": _BLUE, "linewidth": 1.8, "marker": marker, "label": _name(self.curve)}
+        style = _LINE | {"marker": marker, "label": _name(self.curve)}
         (self.line_,) = self.ax_.plot(self.curve.train_sizes, values, **(style | line_options))
         self.errorbar_ = self._draw_simulation()
         self.forecast_line_, self.forecast_band_ = self._draw_forecast()
@@ -189,13 +197,8 @@ class LearningCurveDisplay:
             self.simulation.train_sizes,
             self._values(self.simulation),
             yerr=None if error is None else 2.0 * np.asarray(error),
-            fmt="o",
-            color=_INK,
-            markersize=4.5,
-            elinewidth=1.1,
-            capsize=2.5,
             label=_name(self.simulation) + ", ± 2 standard errors",
-            zorder=3,
+            **_POINTS,
         )
 
     def _draw_forecast(self) -> tuple[Any, Any]:

@@ -122,18 +122,6 @@ class PowerLaw(NamedTuple):
 class ErrorTrend:
     """A learning curve up to nearly the size of its pool, and its continuation.
 
-    Parameters
-    ----------
-    sizes : array of shape (k,)
-        Increasing.
-    values : array of shape (k,)
-        Averages of a measure over training sets.
-    sampling : float
-        Standard error of the last value, as an estimate for the population from which the
-        examples of the pool come.
-    positive : bool
-        Whether the measure has a floor at zero.
-
     Examples
     --------
     >>> import numpy as np
@@ -144,9 +132,13 @@ class ErrorTrend:
     """
 
     sizes: Array
+    """Increasing."""
     values: Array
+    """Averages of a measure over training sets."""
     sampling: float
+    """Standard error of the last value, as an estimate for the population behind the pool."""
     positive: bool = True
+    """Whether the measure has a floor at zero."""
 
     @property
     def last(self) -> float:

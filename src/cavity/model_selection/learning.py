@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for
-from cavity.model_selection.curve import LearningCurve, Measure
+from cavity.model_selection.curve import LearningCurve, Measure, Source
 from cavity.model_selection.forecast import (
     ErrorTrend,
     calibrated,
@@ -18,9 +18,9 @@ from cavity.model_selection.forecast import (
     reconcile,
     sampling_error,
 )
-from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
+from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
 from cavity.resampling import LAWS, THEORIES, Averages, SizeSolution, solve_sizes
-from cavity.resampling.scores import PointScores, field_grid
+from cavity.resampling.scores import Losses, field_grid
 
 _BLOCK = 64
 
@@ -117,15 +117,13 @@ def _warn_about(curve: LearningCurve, tol: float) -> None:
 
 
 @dataclass(frozen=True)
-class TheorySource:
+class TheorySource(Source):
     """What a curve by theory was made of.
 
     ``solutions`` are, for each size, the averages of every latent function; ``solve`` finds those
     of one of them from pool, sizes and law.
     """
 
-    inputs: PoolInputs
-    theory: str
     solve: Callable[..., list[SizeSolution]]
     solutions: Sequence[Sequence[SizeSolution]]
 
@@ -171,7 +169,7 @@ class TheorySource:
         return ErrorTrend(sizes, means, spread, is_class or measure == "error")
 
     @cached_property
-    def _trends(self) -> tuple[Array, list[PointScores], Array]:
+    def _trends(self) -> tuple[Array, list[Losses], Array]:
         """Sizes, scores of each example, and the average error expected, at each size."""
         scores, share = self.inputs.scores, self.inputs.share
         law = "bootstrap" if self.theory == "variational" else "subsample"

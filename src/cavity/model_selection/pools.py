@@ -44,17 +44,13 @@ class PoolInputs:
     """
 
     model: Any
+    fitted: FittedModel
     before: Pipeline | None
     X: Any
     y: Array
     share: Array
     resampling: str
     sizes: Array
-
-    @property
-    def fitted(self) -> FittedModel:
-        """What the estimator has found."""
-        return fitted_model(self.model)  # type: ignore[no-any-return]
 
     @property
     def classes(self) -> Array | None:
@@ -162,7 +158,7 @@ def pools_of(
     X = _inputs(model, before, X)
     y, share = _labels(model, X, y), _population(sample_weight, len(X))
     sizes = _check_sizes(train_sizes, resampling, share)
-    return PoolInputs(model, before, X, y, share, resampling, sizes)
+    return PoolInputs(model, fitted_model(model), before, X, y, share, resampling, sizes)
 
 
 def _take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:

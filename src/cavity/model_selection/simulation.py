@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cavity.arrays import Array
-from cavity.model_selection.curve import LearningCurve, Measure
+from cavity.model_selection.curve import LearningCurve, Measure, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
-from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
+from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
 from cavity.model_selection.refits import Draws, Refitter, SizeRefits, refit_all
-from cavity.resampling.scores import Losses, PointScores
+from cavity.resampling.scores import Losses
 
 
 def simulate_learning_curve(
@@ -84,7 +84,7 @@ def simulate_learning_curve(
     method = inputs.fitted.processes[0].fits[0].method
     refitter = Refitter(inputs.pools, inputs.noises, inputs.likelihood, method)
     refits = list(refit_all(refitter, inputs.sizes, draws, n_jobs, verbose))
-    source = RefitSource(inputs, law, refits)
+    source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
     return LearningCurve(
         source,
@@ -97,13 +97,11 @@ def simulate_learning_curve(
 
 
 @dataclass(frozen=True)
-class RefitSource:
+class RefitSource(Source):
     """What a simulated curve was made of; ``refits`` are those of each size."""
 
-    inputs: PoolInputs
     law: Draws
     refits: Sequence[SizeRefits]
-    theory: str = "simulation"
 
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Refuse: no fits are kept."""
@@ -143,26 +141,27 @@ class RefitSource:
         return [self.inputs.scores.losses(found.latent) for found in self.refits]
 
     @cached_property
-    def points(self) -> list[PointScores]:
+    def points(self) -> list[Losses]:
         """Held-out scores of each example, for each size."""
         found = []
         for refits, losses in zip(self.refits, self.losses, strict=True):
             error, log_loss = refits.by_example(losses.error), refits.by_example(losses.log_loss)
-            found.append(PointScores(error, log_loss, None, refits.support(-losses.log_loss)))
+            found.append(Losses(error, log_loss, None, refits.support(-losses.log_loss)))
         return found
 
     @cached_property
-    def means(self) -> dict[str, tuple[Array, Array]]:
+    def means(self) -> dict[str, Array]:
         """Averages over training sets and their standard errors, by name."""
         rows = [self._means(k) for k in range(len(self.refits))]
-        stacked = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        return {name: (pairs[:, 0], pairs[:, 1]) for name, pairs in stacked.items()}
+        return {name: np.array([row[name] for row in rows]).T for name in rows[0]}
 
     def _means(self, k: int) -> dict[str, tuple[float, float]]:
         losses, share, refits = self.losses[k], self.inputs.share, self.refits[k]
         weight = refits.absent * self.law.weight(int(self.inputs.sizes[k]))
+        # Training sets without held-out examples do not count.
+        some = np.any(weight > 0.0, axis=1)
         repeats = {
-            "test_" + name: _weighted_means(values, weight)
+            "test_" + name: np.average(values[some], axis=1, weights=weight[some])
             for name, values in losses._asdict().items()
             if values is not None
         }
@@ -180,13 +179,6 @@ class RefitSource:
             # Drawn without replacement from the few that there are.
             error *= np.sqrt(1.0 - len(repeats) / len(self.law.members))
         return float(np.mean(repeats)), float(error)
-
-
-def _weighted_means(values: Array, weight: Array) -> Array:
-    """Return the mean of each row that has any weight."""
-    total = weight.sum(axis=1)
-    some = total > 0.0
-    return np.sum(values[some] * weight[some], axis=1) / total[some]
 
 
 def _warn_about(source: RefitSource) -> None:

@@ -19,7 +19,6 @@ from cavity.resampling.scores import (
     REACH,
     SMALLEST,
     Losses,
-    PointScores,
     Scores,
     class_scores,
     log_odds_against,
@@ -37,6 +36,10 @@ class ClassScores(Scores):
     """What the scores of two and of more classes have in common."""
 
     task = "classification"
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        y = [pool.y for pool in pools]
+        super().__init__(pools, np.argmax(y, axis=0) if len(y) > 1 else (y[0] > 0.0).astype(int))
 
     def losses(self, latent: Sequence[Marginals]) -> Losses:
         """Return errors, log losses and Brier scores."""
@@ -78,7 +81,7 @@ def _drawn(pool: Pool, c: Averages, q: Marginals, occupations: Array) -> Iterato
 class BinaryScores(ClassScores):
     """Scores of two classes, which one latent function separates."""
 
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
         [c], [pool] = averages, self.pools
 
@@ -88,7 +91,7 @@ class BinaryScores(ClassScores):
 
         log_loss, brier = average_over_fields(losses, c.R, c.V, NODES)
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        return PointScores(_wrong_side(pool.y, c), log_loss, brier, support)
+        return Losses(_wrong_side(pool.y, c), log_loss, brier, support)
 
     def expected(self, averages: Sequence[Averages]) -> Losses:
         """Return probabilities of the less probable class, and entropies."""
@@ -124,11 +127,6 @@ class BinaryScores(ClassScores):
         [q], [pool] = latent, self.pools
         return np.exp(pool.likelihood.tilted(1.0, q).log_z)
 
-    @property
-    def truth(self) -> Array:
-        """Each example's class: 0 or 1."""
-        return (self.pools[0].y > 0.0).astype(int)
-
 
 def _wrong_side(y: Array, c: Averages) -> Array:
     """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
@@ -157,12 +155,12 @@ class MulticlassScores(ClassScores):
     quasi-Monte Carlo.
     """
 
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
         losses = self.losses(self._fields(averages, _DRAWS))
-        error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses)
+        error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
         support = logsumexp(-losses.log_loss, axis=0) - np.log(_DRAWS)
-        return PointScores(error, log_loss, brier, support)
+        return Losses(error, log_loss, brier, support)
 
     def expected(self, averages: Sequence[Averages]) -> Losses:
         """Return probabilities of all but the most probable class, and entropies."""
@@ -188,11 +186,6 @@ class MulticlassScores(ClassScores):
             "measure() needs a prediction of one number: two classes or a real target, not "
             f"{len(self.pools)} classes."
         )
-
-    @property
-    def truth(self) -> Array:
-        """Each example's class: 0, 1, ..."""
-        return np.argmax([pool.y for pool in self.pools], axis=0)
 
     def _fields(self, averages: Sequence[Averages], count: int) -> list[Marginals]:
         """Return draws of every latent function that fill the space evenly."""

@@ -11,24 +11,16 @@ from cavity.sites import Marginals
 
 
 class Averages(NamedTuple):
-    """Averages over training sets, for each example.
-
-    Attributes
-    ----------
-    G : array of shape (n,)
-        Average posterior variance.
-    R : array of shape (n,)
-        Average prediction.
-    V : array of shape (n,)
-        Variance of the prediction from training set to training set.
-    chi : array of shape (n,) or None
-        How far the prediction moves with a unit source at the example; None where that is G.
-    """
+    """Averages over training sets, one entry for each example."""
 
     G: Array
+    """Average posterior variance."""
     R: Array
+    """Average prediction."""
     V: Array
+    """Variance of the prediction from training set to training set."""
     chi: Array | None = None
+    """How far the prediction moves with a unit source at the example; None where that is G."""
 
     @property
     def response(self) -> Array:
@@ -46,47 +38,30 @@ class Averages(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The examples from which training sets are drawn.
-
-    Attributes
-    ----------
-    prior : DensePrior
-        The latent values of all examples.
-    y : array of shape (n,)
-        Labels ±1, or real targets.
-    likelihood : Likelihood
-    share : array of shape (n,)
-        Each example's share of the population; they sum to one.
-    loo : Averages or None
-        Approximate leave-one-out cavities of all examples, where a fit has found them already.
-    """
+    """The examples from which training sets are drawn."""
 
     prior: DensePrior
+    """Of the latent values of all examples."""
     y: Array
+    """Labels ±1, or real targets."""
     likelihood: Likelihood
     share: Array
+    """Each example's share of the population; they sum to one."""
     loo: Averages | None = None
+    """Approximate leave-one-out cavities of all examples, where a fit has found them already."""
 
 
 class EffectiveSites(NamedTuple):
-    """What each example adds to the averages over training sets.
-
-    Attributes
-    ----------
-    u : array of shape (n,)
-        Precision.
-    gamma : array of shape (n,)
-        Mean of the source.
-    w : array of shape (n,)
-        Variance of the source.
-    u_chi : array of shape (n,) or None
-        Precision with which the example holds the prediction; None where that is u.
-    """
+    """What each example adds to the averages over training sets."""
 
     u: Array
+    """Precision."""
     gamma: Array
+    """Mean of the source."""
     w: Array
+    """Variance of the source."""
     u_chi: Array | None = None
+    """Precision with which the example holds the prediction; None where that is u."""
 
     @property
     def response(self) -> Array:

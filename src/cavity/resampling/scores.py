@@ -28,12 +28,14 @@ class Losses(NamedTuple):
     """Scores of predictions, for each example or averaged.
 
     ``error`` is whether the prediction is wrong, or its squared error; ``log_loss`` the negative
-    log predictive probability (or density) of the label; ``brier`` is for classes only.
+    log predictive probability (or density) of the label; ``brier`` is for classes only. Of averages
+    over training sets, ``support`` is the log of the label's average probability (or density).
     """
 
     error: Array
     log_loss: Array
     brier: Array | None = None
+    support: Array = None
 
 
 def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Losses:
@@ -66,18 +68,6 @@ def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None =
     return Losses(square, log_loss)
 
 
-class PointScores(NamedTuple):
-    """Held-out scores of each example, averaged over training sets.
-
-    Beside those of `Losses`: ``support`` is the log of the label's average probability or density.
-    """
-
-    error: Array
-    log_loss: Array
-    brier: Array | None
-    support: Array
-
-
 def log_odds_against(log_p: Array) -> Array:
     """Return log (1 − p)/p."""
     log_p = np.minimum(log_p, -SMALLEST)
@@ -92,16 +82,19 @@ def field_grid() -> tuple[Array, Array]:
 
 
 class Scores(ABC):
-    """Average scores of predictions from training sets out of pools, one per latent function."""
+    """Average scores of predictions from training sets out of pools, one per latent function.
+
+    Predictions are compared with ``truth``: classes 0, 1, ..., or a target.
+    """
 
     task: str
     scale, origin = 1.0, 0.0
 
-    def __init__(self, pools: Sequence[Pool]) -> None:
-        self.pools = pools
+    def __init__(self, pools: Sequence[Pool], truth: Array) -> None:
+        self.pools, self.truth = pools, truth
 
     @abstractmethod
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return the scores at examples that were not trained on."""
 
     @abstractmethod
@@ -131,11 +124,6 @@ class Scores(ABC):
     def prediction(self, latent: Sequence[Marginals]) -> Array:
         """Return the probability of the second class, or the target, from given marginals."""
 
-    @property
-    @abstractmethod
-    def truth(self) -> Array:
-        """What the predictions are compared with: 0 or 1, or the target."""
-
     def measure(self, g: Callable[[Array, Array], Array], latent: Sequence[Marginals]) -> Array:
         """Return g(prediction, truth), of the shape of the marginals."""
         p = self.prediction(latent)
@@ -143,8 +131,8 @@ class Scores(ABC):
 
     def predicted(self, by_size: Sequence[Sequence[Averages]]) -> tuple[Array, Array]:
         """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes)."""
-        mean = np.stack([np.stack([c.R for c in averages], axis=1) for averages in by_size])
-        variance = np.stack([np.stack([c.V for c in averages], axis=1) for averages in by_size])
+        parts = np.array([[(c.R, c.V) for c in averages] for averages in by_size])
+        mean, variance = np.moveaxis(parts, (2, 3), (0, 2))
         if len(self.pools) == 1:
             mean, variance = mean[:, :, 0], variance[:, :, 0]
         return mean * self.scale + self.origin, variance * self.scale**2
@@ -156,10 +144,10 @@ class RegressionScores(Scores):
     task = "regression"
 
     def __init__(self, pools: Sequence[Pool], scale: float = 1.0, origin: float = 0.0) -> None:
-        super().__init__(pools)
+        super().__init__(pools, origin + scale * pools[0].y)
         self.scale, self.origin = scale, origin
 
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return squared errors and negative log predictive densities."""
         [c], [pool] = averages, self.pools
         density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
@@ -168,7 +156,7 @@ class RegressionScores(Scores):
             return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
 
         log_loss = average_over_fields(loss, c.R, c.V, NODES)[0] + np.log(self.scale)
-        return PointScores(self.pool_error(averages), log_loss, None, density - np.log(self.scale))
+        return Losses(self.pool_error(averages), log_loss, None, density - np.log(self.scale))
 
     def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
         """Return by how many standard deviations each target is off."""
@@ -198,8 +186,3 @@ class RegressionScores(Scores):
     def prediction(self, latent: Sequence[Marginals]) -> Array:
         """Return predicted targets."""
         return self.origin + self.scale * latent[0].mean
-
-    @property
-    def truth(self) -> Array:
-        """The targets."""
-        return self.origin + self.scale * self.pools[0].y

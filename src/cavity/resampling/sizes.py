@@ -52,7 +52,8 @@ def solve_sizes(
     """
     found: dict[int, SizeSolution] = {}
     path = SizePath(pool)
-    for k in path.order(sizes):
+    # Down from all examples where a fit to them is known, elsewhere up from none.
+    for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
         draws, guess = sizes[k] * pool.share, path.guess(sizes[k])
         if theory == "variational":
             equations = variational_theory(pool, draws)
@@ -67,20 +68,13 @@ def solve_sizes(
 
 
 class SizePath:
-    """The cavities of the sizes solved so far, and where they lead for the next one.
-
-    From all examples downwards where a fit to them is known, from none upwards elsewhere.
-    """
+    """The cavities of the sizes solved so far, and where they lead for the next one."""
 
     def __init__(self, pool: Pool) -> None:
-        self._prior, self._down = pool.prior, pool.loo is not None
+        self._prior = pool.prior
         self._solved: list[tuple[float, Array]] = []
         if pool.loo is not None:
             self.add(pool.prior.size, pool.loo)
-
-    def order(self, sizes: Array) -> Array:
-        """Return the order in which to solve the sizes."""
-        return np.argsort(-sizes if self._down else sizes, kind="stable")
 
     def add(self, size: float, cavities: Averages) -> None:
         """Keep the cavities of a size, and those of the last few others."""

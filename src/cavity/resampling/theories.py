@@ -85,12 +85,9 @@ def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> tuple[Ar
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s)
 
     def powers(h: Array) -> tuple[Array, ...]:
-        found = repeats(Marginals(h, c.G))
-        total = np.zeros((3, *h.shape))
-        for p, (_, curvature) in zip(occupancy.probability, found, strict=True):
-            for k in range(3):
-                total[k] += p * (-curvature) ** (k + 1)
-        return tuple(total)
+        precisions = [-curvature for _, curvature in repeats(Marginals(h, c.G))]
+        each = list(zip(occupancy.probability, precisions, strict=True))
+        return tuple(sum(p * kappa**k for p, kappa in each) for k in (1, 2, 3))
 
     first, second, third = average_over_fields(powers, c.R, c.V)
     return first, second, third
