@@ -107,8 +107,7 @@ class BinaryScores(ClassScores):
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the probability of the wrong sign.
 
-        The posterior mean rises with the field h; the sign is wrong below the field where it is
-        zero.
+        The posterior mean rises with the field h: the sign is wrong below that where it is zero.
         """
         [c], [pool] = averages, self.pools
         yield _wrong_side(pool.y, c)

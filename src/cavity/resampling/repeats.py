@@ -26,8 +26,7 @@ class RepeatedSites:
     def __init__(
         self, likelihood: Likelihood, y: Array, occupations: Array, tol: float = 1e-4
     ) -> None:
-        self._likelihood, self._y, self._occupations = likelihood, y, occupations
-        self._tol = tol
+        self._likelihood, self._y, self._occupations, self._tol = likelihood, y, occupations, tol
         self._sites: dict[float, Sites] = {}
 
     def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:

@@ -1,8 +1,7 @@
 """Averages over training sets of many sizes: each size starts from where its neighbours lead."""
 
-from collections.abc import Sequence
-
 import numpy as np
+from scipy.interpolate import KroghInterpolator
 
 from cavity.arrays import Array
 from cavity.resampling.averaged import SizeSolution, pack, prior_cavities, solve_averages, unpack
@@ -88,13 +87,5 @@ class SizePath:
             return prior_cavities(self._prior)
         log_m, x = zip(*self._solved, strict=True)
         far = abs(np.log(size) - log_m[-1]) > _FAR * np.ptp(log_m)
-        there = x[-1] if far else _lagrange(log_m, np.log(size)) @ np.stack(x)
+        there = x[-1] if far else KroghInterpolator(log_m, np.stack(x))(np.log(size))
         return unpack(there, self._prior.diag)
-
-
-def _lagrange(nodes: Sequence[float], at: float) -> Array:
-    """Return the weights of the values at some nodes in the polynomial through them."""
-    gaps = np.subtract.outer(nodes, nodes) + np.eye(len(nodes))
-    offsets = np.tile(at - np.array(nodes), (len(nodes), 1))
-    np.fill_diagonal(offsets, 1.0)
-    return np.prod(offsets / gaps, axis=1)

@@ -80,7 +80,7 @@ def _sites(c: Averages, d1: Array, square: Array, d2: Array, d_chi: Array) -> Ef
     return EffectiveSites(u, gamma, w, None if c.chi is None else u_chi)
 
 
-def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> tuple[Array, Array, Array]:
+def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> list[Array]:
     """Return the first three moments, over draws and fields, of an example's precision −d2."""
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s)
 
@@ -89,8 +89,7 @@ def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> tuple[Ar
         each = list(zip(occupancy.probability, precisions, strict=True))
         return tuple(sum(p * kappa**k for p, kappa in each) for k in (1, 2, 3))
 
-    first, second, third = average_over_fields(powers, c.R, c.V)
-    return first, second, third
+    return average_over_fields(powers, c.R, c.V)
 
 
 def variational_theory(pool: Pool, draws: Array) -> Theory:
