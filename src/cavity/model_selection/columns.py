@@ -42,17 +42,9 @@ class RowTable(ABC, Generic[Row]):
 
 
 def columns(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> list[str]:
-    r"""Return right-aligned columns of text, a line of it for each row.
+    """Return right-aligned columns of text, a line of it for each row.
 
     Texts as they are, floats with four digits, whether something holds as yes or no.
-
-    Examples
-    --------
-    >>> from cavity.model_selection.columns import columns
-    >>> print("\n".join(columns(["a", "bb"], [["1", 2.0], ["10", True]])))
-     a   bb
-     1    2
-    10  yes
     """
     rows = [header, *([_cell(value) for value in line] for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -96,14 +96,13 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
     seconds = time.perf_counter() - begin
     with np.errstate(divide="ignore"):
         log_p = np.log(classifier.loo_proba_)
-    codes = np.searchsorted(classifier.classes_, y)
-    loo = class_scores(log_p, codes, np.full(len(codes), 1.0 / len(codes)))
+    loo = class_scores(log_p, np.searchsorted(classifier.classes_, y))
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,
         correction=getattr(classifier, "evidence_correction_", float("nan")),
-        loo_log_loss=float(loo.log_loss),
-        loo_error=float(loo.error),
+        loo_log_loss=float(np.mean(loo.log_loss)),
+        loo_error=float(np.mean(loo.error)),
         seconds=seconds,
         converged=classifier.converged_,
     )

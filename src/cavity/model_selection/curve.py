@@ -103,8 +103,8 @@ class LearningCurve:
         self.test_error, self.test_log_loss = means["test_error"], means["test_log_loss"]
         self.test_brier: Array | None = means.get("test_brier")
         self.pool_error, self.posterior_variance = means["pool_error"], means["posterior_variance"]
-        self.apparent_error = float(apparent.error)
-        self.apparent_log_loss = float(apparent.log_loss)
+        self.apparent_error = float(apparent.error @ inputs.share)
+        self.apparent_log_loss = float(apparent.log_loss @ inputs.share)
         self.point_error = np.stack([found.error for found in points])
         self.point_log_loss = np.stack([found.log_loss for found in points])
         self.point_support = np.stack([found.support for found in points])
@@ -208,7 +208,7 @@ class LearningCurve:
         given = [(name, value) for name, value in targets.items() if value is not None]
         if len(given) != 1:
             raise ValueError("Give one target: size_for(error=...) or size_for(log_loss=...).")
-        [(name, value)] = given
+        name, value = given[0]
         return self._trend(name).size_for(value)
 
     def _trend(self, measure: str) -> ErrorTrend:

@@ -21,14 +21,7 @@ _LABELS = {
 _NAMES = {name.removeprefix("test_"): name for name in _LABELS}
 _DRAWN_BY = ("resampling", "sample_weight")
 _LINE = {"color": "#1f5fa8", "linewidth": 1.8}
-_POINTS = {
-    "fmt": "o",
-    "color": "#222222",
-    "markersize": 4.5,
-    "elinewidth": 1.1,
-    "capsize": 2.5,
-    "zorder": 3,
-}
+_POINTS = {"fmt": "o", "color": "#222", "markersize": 4.5, "elinewidth": 1.1, "capsize": 2.5}
 _FORECAST_SIZES = 60
 
 
@@ -198,6 +191,7 @@ class LearningCurveDisplay:
             self._values(self.simulation),
             yerr=None if error is None else 2.0 * np.asarray(error),
             label=_name(self.simulation) + ", ± 2 standard errors",
+            zorder=3,
             **_POINTS,
         )
 
@@ -226,9 +220,7 @@ class LearningCurveDisplay:
 
     def _label(self) -> None:
         self.ax_.set_xlabel("training examples")
-        of_classes, of_target = _LABELS[_NAMES[self.measure]]
-        is_class = self.curve.task == "classification"
-        self.ax_.set_ylabel(of_classes if is_class else of_target)
+        self.ax_.set_ylabel(_LABELS[_NAMES[self.measure]][self.curve.task == "regression"])
         self.ax_.grid(True, color="#dddddd", linewidth=0.6)
         self.ax_.set_axisbelow(True)
         self.ax_.spines[["top", "right"]].set_visible(False)

@@ -81,7 +81,11 @@ def learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[2])
     True
     """
-    _check_theory(theory, resampling)
+    names = ["auto", *THEORIES]
+    if theory not in names:
+        raise ValueError(f"theory must be one of {names}; got {theory!r}.")
+    if theory == "variational" and resampling != "bootstrap":
+        raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
     if theory == "variational" and inputs.classes is not None:
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
@@ -93,15 +97,6 @@ def learning_curve(
         curve = _curve(TheorySource(inputs, theory, solve, list(zip(*by_pool, strict=True))))
     _warn_about(curve, tol)
     return curve
-
-
-def _check_theory(theory: str, resampling: str) -> None:
-    """Refuse unknown names, and a theory that does not know the law."""
-    names = ["auto", *THEORIES]
-    if theory not in names:
-        raise ValueError(f"theory must be one of {names}; got {theory!r}.")
-    if theory == "variational" and resampling != "bootstrap":
-        raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
 
 
 def _warn_about(curve: LearningCurve, tol: float) -> None:
@@ -134,13 +129,12 @@ class TheorySource(Source):
 
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
-        places = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
-
-        def at(solutions: Sequence[SizeSolution]) -> list[Averages]:
-            each = zip(solutions, places, strict=True)
-            return [solution.at(pool.prior, *given) for solution, (pool, given) in each]
-
-        return self.inputs.scores.predicted([at(of_size) for of_size in self.solutions])
+        given = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
+        averages = [
+            [s.at(pool.prior, *about) for s, (pool, about) in zip(of_size, given, strict=True)]
+            for of_size in self.solutions
+        ]
+        return self.inputs.scores.predicted(averages)
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets, at each size and example."""

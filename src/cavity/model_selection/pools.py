@@ -65,24 +65,10 @@ class PoolInputs:
         return likelihood(self.model.likelihood)
 
     @cached_property
-    def noises(self) -> list[float]:
-        """Variance of the noise that each kernel adds and the likelihood can take over.
-
-        An example drawn twice has one latent value, and the noise of each draw. Noise that differs
-        from input to input stays in the kernel.
-        """
-        found = [process.rule.noise(self.X) for process in self.fitted.processes]
-        takes_over = self.likelihood.with_noise(1.0) is not None
-        return [
-            float(noise[0]) if takes_over and np.allclose(noise, noise[0], rtol=1e-6) else 0.0
-            for noise in found
-        ]
-
-    @cached_property
     def pools(self) -> list[Pool]:
         """A pool for each latent function."""
-        each = zip(self.fitted.processes, self.noises, self._targets(), strict=True)
-        return [self._pool(process, noise, y) for process, noise, y in each]
+        each = zip(self.fitted.processes, self._targets(), strict=True)
+        return [self._pool(process, y) for process, y in each]
 
     def _targets(self) -> list[Array]:
         """Return labels ±1 for each latent function, or the target in the model's units."""
@@ -95,11 +81,19 @@ class PoolInputs:
             )
         return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
 
-    def _pool(self, process: FittedProcess, noise: float, y: Array) -> Pool:
-        K = process.rule.matrix(self.X, self.X) if noise else process.rule.matrix(self.X)
+    def _pool(self, process: FittedProcess, y: Array) -> Pool:
+        """Return a pool in which the likelihood has taken over the kernel's noise, if it can.
+
+        An example drawn twice has one latent value, and the noise of each draw. Noise that differs
+        from input to input stays in the kernel.
+        """
+        rule, noises = process.rule, process.rule.noise(self.X)
+        noise = float(noises[0]) if np.allclose(noises, noises[0], rtol=1e-6) else 0.0
         likelihood = self.likelihood.with_noise(noise) if noise else None
-        loo = self._loo(process, noise, y)
-        return Pool(DensePrior(K), y, likelihood or self.likelihood, self.share, loo)
+        if likelihood is None:
+            likelihood, noise = self.likelihood, 0.0
+        K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
+        return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y), noise)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if that was to the pool itself."""
@@ -120,28 +114,24 @@ class PoolInputs:
         return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:
-        """Return covariances of new inputs with the pool's, and their own prior variances.
-
-        One pair for each latent function.
-        """
+        """Return, by latent function, new inputs' covariances with the pool, and variances."""
         seen, given = _inputs(self.model, self.before, X), None
         if is_precomputed(self.model.kernel):
             given = check_prior_variance(self.model.kernel, self.X, None, len(seen))
-        rules = [process.rule for process in self.fitted.processes]
         return [
-            (rule.matrix(seen, self.X), (rule.diag(seen) if given is None else given) - noise)
-            for rule, noise in zip(rules, self.noises, strict=True)
+            (rule.matrix(seen, self.X), (rule.diag(seen) if given is None else given) - pool.noise)
+            for rule, pool in zip((p.rule for p in self.fitted.processes), self.pools, strict=True)
         ]
 
     def apparent(self) -> Losses:
-        """Return the average scores of the estimator on the pool itself."""
+        """Return the scores of the estimator on the pool itself."""
         if self.classes is not None:
             # As scikit-learn's log_loss: finite.
             p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
-            return class_scores(np.log(p), self.scores.truth, self.share)
+            return class_scores(np.log(p), self.scores.truth)
         mean, std = self.model.predict(self.X, return_std=True)
         variance = std**2 + self.likelihood.noise_variance * self.scores.scale**2
-        return target_scores(mean, variance, self.y, self.share)
+        return target_scores(mean, variance, self.y)
 
 
 def pools_of(

@@ -15,6 +15,7 @@ from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
 from cavity.resampling import Averages, Pool
+from cavity.resampling.scores import Losses
 from cavity.sites import Marginals
 
 # Handing a small fit to a worker takes as long as the fit.
@@ -70,7 +71,7 @@ class Draws:
 
 
 class SizeRefits(NamedTuple):
-    """What the refits to all training sets of one size say about the pool.
+    """What the refits to all training sets of one size, or to one of them, say about the pool.
 
     ``latent`` are the marginals of each latent function, of shape (training sets, n); ``absent``
     marks the examples that are not in a training set.
@@ -97,54 +98,50 @@ class SizeRefits(NamedTuple):
             found.append(Averages(self.by_example(q.variance), R, V))
         return found
 
-    def support(self, log_p: Array) -> Array:
-        """Return the log of each label's held-out probability, averaged over training sets."""
+    def held_out(self, losses: Losses) -> Losses:
+        """Return each example's scores, averaged over the training sets that it is not in."""
+        log_p = -losses.log_loss
         # Relative to the largest, so that not all underflow.
         top = np.max(log_p, axis=0, where=self.absent, initial=-np.finfo(float).max)
-        return top + np.log(self.by_example(np.exp(np.minimum(log_p - top, 0.0))))
-
-
-Refit = tuple[Sequence[Marginals], Array, Sequence[Report]]
-"""Of one training set: marginals of each latent function, who is absent, how inference ended."""
+        support = top + np.log(self.by_example(np.exp(np.minimum(log_p - top, 0.0))))
+        error, log_loss = self.by_example(losses.error), self.by_example(losses.log_loss)
+        return Losses(error, log_loss, support=support)
 
 
 @dataclass(frozen=True)
 class Refitter:
     """Fits an estimator's model to rows of the pools, one for each latent function.
 
-    ``noises`` are the variances that each kernel adds and its pool does not hold: every draw of an
-    example has noise of its own.
+    Every draw of an example has the kernel's noise, which the pools do not hold, for itself.
     """
 
     pools: Sequence[Pool]
-    noises: Sequence[float]
     likelihood: Likelihood
     method: Method
 
-    def refit_each(self, draws: Sequence[Array]) -> list[Refit]:
+    def refit_each(self, draws: Sequence[Array]) -> list[SizeRefits]:
         """Refit to several training sets, on one thread of BLAS: two may round differently."""
         with one_thread():
             return [self._refit(rows) for rows in draws]
 
-    def _refit(self, rows: Array) -> Refit:
+    def _refit(self, rows: Array) -> SizeRefits:
         absent = np.ones(len(self.pools[0].y), dtype=bool)
         absent[rows] = False
-        found = [self._fit(*each, rows) for each in zip(self.pools, self.noises, strict=True)]
-        latent, reports = zip(*found, strict=True)
-        return latent, absent, reports
+        found = [self._fit(pool, rows) for pool in self.pools]
+        return SizeRefits([q for q, _ in found], absent, [report for _, report in found])
 
-    def _fit(self, pool: Pool, noise: float, rows: Array) -> tuple[Marginals, Report]:
+    def _fit(self, pool: Pool, rows: Array) -> tuple[Marginals, Report]:
         """Fit to these rows and predict the whole pool."""
         prior = pool.prior
         if not len(rows):
             return Marginals(np.zeros(prior.size), prior.diag), Report(True, 0, 0.0, "")
         index, weight = rows, np.ones(len(rows))
-        if not noise and not self.method.ordered:
+        if not pool.noise and not self.method.ordered:
             # Draws that are alike in everything are one row that counts more.
             index, counts = np.unique(rows, return_counts=True)
             weight = counts.astype(float)
         K = prior.K[np.ix_(index, index)]
-        K[np.diag_indices_from(K)] += noise
+        K[np.diag_indices_from(K)] += pool.noise
         likelihood = self.likelihood.subset(index)
         fit = self.method.fit(Problem.of(likelihood, DensePrior(K), pool.y[index], weight))
         return fit.posterior.predict(prior.K[:, index], prior.diag), fit.report
@@ -165,11 +162,8 @@ def refit_all(
     for k, (size, of_size) in enumerate(zip(sizes, draws, strict=True)):
         refits = [refit for _ in _batches(of_size) for refit in next(found)]
         if verbose > 0:
-            passed = time.perf_counter() - begin
-            sys.stdout.write(
-                f"size {size:.0f} ({k + 1} of {len(sizes)}): {len(refits)} refits, "
-                f"{passed:.1f} s so far\n"
-            )
+            done = f"size {size:.0f} ({k + 1} of {len(sizes)}): {len(refits)} refits"
+            sys.stdout.write(f"{done}, {time.perf_counter() - begin:.1f} s so far\n")
             sys.stdout.flush()
         latent, absent, reports = zip(*refits, strict=True)
         each = [Marginals(*np.stack(q, axis=1)) for q in zip(*latent, strict=True)]

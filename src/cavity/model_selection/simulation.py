@@ -82,7 +82,7 @@ def simulate_learning_curve(
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
     draws = [law.draw(int(size), int(n_repeats)) for size in inputs.sizes]
     method = inputs.fitted.processes[0].fits[0].method
-    refitter = Refitter(inputs.pools, inputs.noises, inputs.likelihood, method)
+    refitter = Refitter(inputs.pools, inputs.likelihood, method)
     refits = list(refit_all(refitter, inputs.sizes, draws, n_jobs, verbose))
     source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
@@ -143,11 +143,7 @@ class RefitSource(Source):
     @cached_property
     def points(self) -> list[Losses]:
         """Held-out scores of each example, for each size."""
-        found = []
-        for refits, losses in zip(self.refits, self.losses, strict=True):
-            error, log_loss = refits.by_example(losses.error), refits.by_example(losses.log_loss)
-            found.append(Losses(error, log_loss, None, refits.support(-losses.log_loss)))
-        return found
+        return list(map(SizeRefits.held_out, self.refits, self.losses))
 
     @cached_property
     def means(self) -> dict[str, Array]:

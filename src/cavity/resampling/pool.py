@@ -49,6 +49,8 @@ class Pool(NamedTuple):
     """Each example's share of the population; they sum to one."""
     loo: Averages | None = None
     """Approximate leave-one-out cavities of all examples, where a fit has found them already."""
+    noise: float = 0.0
+    """Variance of the kernel's own noise, which is not in the prior but in the likelihood."""
 
 
 class EffectiveSites(NamedTuple):

@@ -38,12 +38,11 @@ class Losses(NamedTuple):
     support: Array = None
 
 
-def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Losses:
+def class_scores(log_p: Array, codes: Array) -> Losses:
     """Return error, log loss and Brier score of log class probabilities of shape (..., n, classes).
 
     A label that shares the largest probability with another class counts as half an error. The
-    Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes. With
-    ``weight``, each example's share, scores are averaged; without it every example is by itself.
+    Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes.
     """
     n_classes = log_p.shape[-1]
     truth = np.eye(n_classes, dtype=bool)[codes]
@@ -51,21 +50,13 @@ def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Los
     best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
     error = (own < best_other) + 0.5 * (own == best_other)
     brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
-    if weight is not None:
-        error, own, brier = error @ weight, own @ weight, brier @ weight
     return Losses(error, -own, brier)
 
 
-def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None = None) -> Losses:
-    """Return squared error and negative log density of normal predictions of a real target.
-
-    The variance includes the noise; ``weight`` is as in `class_scores`.
-    """
+def target_scores(mean: Array, variance: Array, y: Array) -> Losses:
+    """Return squared error and negative log density of normal predictions, noise included."""
     square = (y - mean) ** 2
-    log_loss = 0.5 * (np.log(2.0 * np.pi * variance) + square / variance)
-    if weight is not None:
-        square, log_loss = square @ weight, log_loss @ weight
-    return Losses(square, log_loss)
+    return Losses(square, 0.5 * (np.log(2.0 * np.pi * variance) + square / variance))
 
 
 def log_odds_against(log_p: Array) -> Array:

@@ -12,8 +12,6 @@ from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.theories import cavity_theory
 from cavity.sites import Marginals
 
-__all__ = ["check_curve"]
-
 _TOL = 1e-9
 _SAME = 1e-6
 # Nodes of the slow truth, more than enough where the theory's own are too few.
