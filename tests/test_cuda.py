@@ -11,6 +11,7 @@ from cavity.evidence import Evidence
 from cavity.inference import METHODS, method, second_order_correction
 from cavity.kernels import rule
 from cavity.likelihoods import REGISTRY
+from cavity.testing import targets
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -27,7 +28,7 @@ def answers(convert, name, lik, kernel):
     """Evidence, gradient, leave-one-out and predictions at new inputs, as one vector."""
     rng = np.random.default_rng(0)
     X, X_new = rng.normal(size=(150, 3)), rng.normal(size=(20, 3))
-    y = np.where(X[:, 0] + 0.5 * rng.normal(size=150) > 0, 1.0, -1.0)
+    y = targets(REGISTRY[lik]().support, 150, rng)
     compute = rule(kernel)
     found = Evidence.of(
         compute,

@@ -19,6 +19,7 @@ from cavity.evidence import Evidence, maximise
 from cavity.inference import EP, METHODS, method
 from cavity.kernels import rule
 from cavity.likelihoods import REGISTRY, Probit, likelihood
+from cavity.testing import targets
 
 N = 12
 
@@ -66,9 +67,9 @@ def data(n=N, seed=0):
     return X, y
 
 
-def evidence(kernel, how, lik, copies=None, targets=1):
-    X, y = data()
-    ys = [y * np.where(np.arange(N) % (k + 2) == 0, -1.0, 1.0) if k else y for k in range(targets)]
+def evidence(kernel, how, lik, copies=None, columns=1):
+    X, _ = data()
+    ys = [targets(likelihood(lik).support, N, np.random.default_rng(k)) for k in range(columns)]
     # Noise in the kernel makes K invertible for the methods that need it, and is tested as well.
     return Evidence.of(
         rule(kernel + WhiteKernel(0.4)),
@@ -119,7 +120,7 @@ def test_gradient_of_power_ep(power):
 
 def test_gradient_of_several_targets():
     """Targets that share a kernel add up their evidences and gradients."""
-    check(evidence(KERNELS["rbf"], EP(tol=1e-11), "probit", targets=3))
+    check(evidence(KERNELS["rbf"], EP(tol=1e-11), "probit", columns=3))
 
 
 @pytest.mark.parametrize("name", [m for m in METHODS if not METHODS[m].has_gradient])

@@ -10,9 +10,10 @@ from cavity.evidence import Evidence
 from cavity.inference import EP, Ensemble, Exact, Laplace, Naive, Problem, Sequential, Variational
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
-from cavity.priors import DensePrior, InducingPrior, InducingRows, inducing, low_rank
-from cavity.rows import MemoryBlocks
+from cavity.priors import PRIORS, DensePrior, InducingPrior, InducingRows, low_rank_of
+from cavity.rows import ENGINES, MemoryBlocks
 from cavity.sites import Rows, Sites
+from cavity.testing import check_prior, check_rows
 
 N, M = 12, 4
 TIGHT = 1e-11
@@ -48,7 +49,7 @@ def evidence(method, likelihood, kernel, n=700):
 @pytest.fixture
 def without_low_rank(monkeypatch):
     """Return a way to switch the low-rank pre-solve off."""
-    return lambda: monkeypatch.setattr(inducing, "_FEWEST", 10**9)
+    return lambda: monkeypatch.setattr("cavity.priors.low_rank._FEWEST", 10**9)
 
 
 def test_posterior():
@@ -85,7 +86,7 @@ def test_a_smooth_kernel_is_nearly_kept():
     """What the approximation of a smooth kernel leaves over is tiny; the diagonal is exact."""
     X, _ = table(700)
     prior = DensePrior(rule(4.0 * RBF(3.0)).matrix(X))
-    got = low_rank(prior).seen
+    got = low_rank_of(prior).seen
     assert got.P.shape[1] < 150
     np.testing.assert_allclose(np.sum(got.P**2, axis=1) + got.left, prior.diag, rtol=1e-12)
     # The pivots stop at 3e-5 of the largest variance; examples not asked have a little more left.
@@ -95,11 +96,11 @@ def test_a_smooth_kernel_is_nearly_kept():
 def test_no_approximation_where_it_does_not_pay():
     """Small tables have none, nor a prior without variance; a rough one has to be wanted."""
     X, _ = table(700)
-    assert low_rank(DensePrior(rule(RBF(1.0)).matrix(X[:100]))) is None
-    assert low_rank(DensePrior(np.zeros((700, 700)))) is None
+    assert low_rank_of(DensePrior(rule(RBF(1.0)).matrix(X[:100]))) is None
+    assert low_rank_of(DensePrior(np.zeros((700, 700)))) is None
     rough = DensePrior(rule(Matern(0.05, nu=0.5)).matrix(X))
-    assert low_rank(rough, rough=False) is None
-    assert low_rank(rough) is not None
+    assert low_rank_of(rough, rough=False) is None
+    assert low_rank_of(rough) is not None
 
 
 @pytest.mark.parametrize(
@@ -268,3 +269,15 @@ def test_methods_that_need_a_matrix_say_so(method):
     """What cannot be done on inducing points is refused."""
     with pytest.raises(ValueError, match="needs the"):
         method.fit(block_problem(Probit(), at(slice(0, 9))))
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_contract_of_priors(name):
+    """Every prior passes the public contract."""
+    check_prior(PRIORS[name], KERNEL, table(14)[0])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_contract_of_rows(name):
+    """Every place for rows to live passes the public contract."""
+    check_rows(ENGINES[name])

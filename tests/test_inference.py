@@ -11,7 +11,7 @@ from cavity.inference import EP, METHODS, Ensemble, Laplace, Naive, Problem, Seq
 from cavity.likelihoods import REGISTRY, Logit, Probit, Step, likelihood
 from cavity.priors import DensePrior
 from cavity.sites import Slope
-from cavity.testing import check_inference
+from cavity.testing import check_inference, targets
 
 N = 7
 TIGHT = 1e-11
@@ -30,13 +30,13 @@ def covariance(n=N, amplitude=1.5, ell=1.2, seed=0):
     return amplitude**2 * (np.exp(-0.5 * r2 / ell**2) + 0.05 * np.eye(n))
 
 
-def labels(n=N, seed=1):
-    return np.random.default_rng(seed).choice([-1.0, 1.0], size=n)
+def labels(n=N, seed=1, support="signs"):
+    return targets(support, n, np.random.default_rng(seed))
 
 
 def problem(lik, K=None, y=None, copies=None, xp=np):
     K = covariance() if K is None else K
-    y = labels(len(K)) if y is None else y
+    y = labels(len(K), support=lik.support) if y is None else y
     copies = np.ones(len(K)) if copies is None else copies
     return Problem.of(lik, DensePrior(xp.asarray(K)), xp.asarray(y), xp.asarray(copies))
 
@@ -53,14 +53,18 @@ def xp(request):
 @pytest.mark.parametrize(("name", "lik"), PAIRS)
 def test_contract(name, lik, xp):
     """The public contract holds for every pair that goes together, on every array library."""
-    check_inference(method(name), likelihood(lik), xp.asarray(covariance()), xp.asarray(labels()))
+    lik = likelihood(lik)
+    y = xp.asarray(labels(support=lik.support))
+    check_inference(method(name), lik, xp.asarray(covariance()), y)
 
 
 @pytest.mark.parametrize("amplitude", [0.1, 8.0])
 @pytest.mark.parametrize(("name", "lik"), PAIRS)
 def test_contract_weak_and_strong(name, lik, amplitude):
     """The contract holds where the prior is narrow and where it is wide."""
-    check_inference(method(name), likelihood(lik), covariance(amplitude=amplitude), labels())
+    lik = likelihood(lik)
+    y = labels(support=lik.support)
+    check_inference(method(name), lik, covariance(amplitude=amplitude), y)
 
 
 @pytest.mark.parametrize(

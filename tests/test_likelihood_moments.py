@@ -38,6 +38,8 @@ def rule(q=20):
 class Poisson(Likelihood):
     """Counts with rate e^f: a density that overflows far out, and no closed forms."""
 
+    support = "counts"
+
     def log_prob(self, y, f):
         return y * f - np.exp(f)
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
 from sklearn.model_selection import learning_curve
 from sklearn.utils.estimator_checks import check_estimator
@@ -128,7 +129,7 @@ def test_weights_are_those_of_the_dense_method():
     X, y = blobs(40)
     weight = np.random.default_rng(0).choice([0.5, 1.0, 2.25], size=40)
     kernel = 2.0 * RBF(0.3)
-    clf = OnlineGaussianProcessClassifier(kernel, tol=1e-10).fit(X, y, sample_weight=weight)
+    clf = OnlineGaussianProcessClassifier(kernel, novelty=1e-10).fit(X, y, sample_weight=weight)
     dense = GaussianProcessClassifier(kernel, optimizer=None, inference="sequential")
     dense.fit(X, y, sample_weight=weight)
     # A second presentation is of an input that the first has made a basis point, to 1e-10.
@@ -296,7 +297,9 @@ def test_resuming_from_a_file_is_bit_identical(estimator, n_classes, tmp_path):
         assert resumed.prequential_log_loss_ == straight.prequential_log_loss_
         assert resumed.n_seen_ == straight.n_seen_
     for ours, theirs in zip(resumed._streams, straight._streams, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(ours.state, theirs.state, strict=True))
+        assert all(
+            np.array_equal(a, b) for a, b in zip(ours.posterior, theirs.posterior, strict=True)
+        )
 
 
 def test_labels_and_names_survive_a_file(tmp_path):
@@ -334,6 +337,30 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
         with pytest.raises(StorageError) as caught:
             OnlineGaussianProcessClassifier.load(path)
         assert "\n" not in str(caught.value)
+
+
+def test_the_former_name_of_novelty(tmp_path):
+    """`tol` warns and is used, clones keep it, and files that hold it still open."""
+    X, y = blobs(100)
+    path, kernel = tmp_path / "model", 2.0 * RBF(1.0)
+    new = OnlineGaussianProcessClassifier(kernel, novelty=0.1).fit(X, y)
+    old = clone(OnlineGaussianProcessClassifier(kernel).set_params(tol=0.1))
+    with pytest.warns(FutureWarning, match=r"use novelty=0\.1"):
+        old.fit(X, y)
+    with pytest.warns(FutureWarning, match=r"use novelty=0\.1"):
+        old.partial_fit(X[:1], y[:1])
+    assert len(old.basis_points_) == len(new.basis_points_) < 40
+    new.save(path)
+    kind = "OnlineGaussianProcessClassifier"
+    header, arrays = storage.read(path, kind)
+    parameters = header["parameters"]
+    parameters["tol"] = parameters.pop("novelty")
+    storage.write(path, kind, header, arrays)
+    found = OnlineGaussianProcessClassifier.load(path)
+    assert (found.novelty, found.tol) == (0.1, None)
+    assert np.array_equal(
+        found.partial_fit(X, y).predict_proba(X), new.partial_fit(X, y).predict_proba(X)
+    )
 
 
 def test_a_function_in_a_parameter_is_not_stored(tmp_path):

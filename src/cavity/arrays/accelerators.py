@@ -61,7 +61,7 @@ def invert_halves(
     return L
 
 
-def lower_gram(L: Array, *, whole: bool = True, small: int = _SMALL) -> Array:
+def lower_gram(L: Array, *, small: int = _SMALL) -> Array:
     """Overwrite a lower triangular L by all of Lᵀ L; views of L have to write through.
 
     With L = [[A, 0], [B, C]] it is [[AᵀA + BᵀB, BᵀC], [CᵀB, CᵀC]].

@@ -17,7 +17,6 @@ from cavity.arrays.standard import (
     Array,
     NotPositiveDefiniteError,
     by_library,
-    copy,
     identity,
     namespace,
     row_blocks,
@@ -94,23 +93,17 @@ def lower_product(L: Array, V: Array, *, transpose: bool = False) -> Array:
     return _blas("trmm", L.dtype.char)(1.0, F, V, lower=lower, trans_a=trans)
 
 
-@by_library(lambda L, *, whole=True: L.T @ L, torch=accelerators.lower_gram)
-def lower_gram(L: Array, *, whole: bool = True) -> Array:
-    """Return the symmetric matrix Lᵀ L of a lower triangular L, in C order; consumes L.
-
-    Unless it has to be whole, NumPy fills in only what `symmetric_product` reads.
-    """
+@by_library(lambda L: L.T @ L, torch=accelerators.lower_gram)
+def lower_gram(L: Array) -> Array:
+    """Return the symmetric matrix Lᵀ L of a lower triangular L, in C order; consumes L."""
     F, lower = _fortran(L)
     G, _ = _lapack("lauum", L.dtype.char)(F, lower=lower, overwrite_c=True)
-    if not lower:
-        return mirror_lower(G.T)
-    return mirror_lower(G).T if whole else G.T
+    return mirror_lower(G).T if lower else mirror_lower(G.T)
 
 
-@by_library(lambda A: namespace(A).tril(A) + namespace(A).tril(A, k=-1).T)
 def mirror_lower(A: Array) -> Array:
-    """Return A with its lower triangle copied onto the upper one; consumes A."""
-    for i, j in row_blocks(A.shape[0], 256):
+    """Return a NumPy matrix with its lower triangle copied onto the upper one; consumes A."""
+    for i, j in row_blocks(A.shape[0]):
         A[i:j, j:] = A[j:, i:j].T
         inner = A[i:j, i:j]
         np.copyto(inner, inner.T, where=_above_diagonal(j - i))
@@ -143,17 +136,12 @@ def add_to_diagonal(A: Array, d: Array | float) -> Array:
     return A
 
 
-@by_library(lambda K, s: add_to_diagonal(scale_both(copy(K), s, s), 1.0))
 def congruence_plus_identity(K: Array, s: Array) -> Array:
-    """Return I + diag(s) K diag(s) of a symmetric K, to be factored.
-
-    NumPy fills in the lower triangle only, in LAPACK's order, with one pass over the memory.
-    """
-    U = np.empty(K.shape, K.dtype)
-    for i, j in row_blocks(K.shape[0]):
-        block = np.multiply(K[i:j, i:], s[i:j, None], out=U[i:j, i:])
-        block *= s[i:]
-    return add_to_diagonal(U, 1.0).T
+    """Return I + diag(s) K diag(s) of a symmetric K, to be factored."""
+    B = K * s[:, None]
+    B *= s[None, :]
+    # In LAPACK's order, if K is in C order.
+    return add_to_diagonal(B, 1.0).T
 
 
 @by_library(
@@ -188,24 +176,16 @@ def symmetric_product(K: Array, v: Array) -> Array:
     return _blas("symv", K.dtype.char)(1.0, _fortran(K)[0], v, lower=1)
 
 
-@by_library(
-    lambda A, B: float(namespace(A, B).sum(A * B)),
-    torch=accelerators.inner_product,
-)
+@by_library(lambda A, B: float(namespace(A).sum(A * B)), torch=accelerators.inner_product)
 def inner_product(A: Array, B: Array) -> float:
     """Return Σ_ij A_ij B_ij of two symmetric matrices; NumPy takes them as vectors in any order."""
     return float(_blas("dot", "d")(A.ravel(order="K"), B.ravel(order="K")))
 
 
-@by_library(lambda A, *, lower=False: namespace(A).linalg.vector_norm(A, axis=0) ** 2)
-def column_square_sums(A: Array, *, lower: bool = False) -> Array:
-    """Return the squared norm of each column, of a matrix that may be known as lower triangular."""
-    if not lower or A.flags.c_contiguous:
-        return np.einsum("ij,ij->j", A, A)
-    U, total = A.T, np.empty(A.shape[1], A.dtype)
-    for i, j in row_blocks(len(U)):
-        total[i:j] = np.einsum("ij,ij->i", U[i:j, i:], U[i:j, i:])
-    return total
+@by_library(lambda A: namespace(A).linalg.vector_norm(A, axis=0) ** 2)
+def column_square_sums(A: Array) -> Array:
+    """Return the squared norm of each column."""
+    return np.einsum("ij,ij->j", A, A)
 
 
 def pivots(A: Array, tol: float) -> tuple[Array, Array]:

@@ -7,8 +7,6 @@ from scipy import special
 
 from cavity.arrays.standard import Array, is_numpy_array, same_kind, to_numpy
 
-__all__ = ["erfcx", "log_ndtr", "ndtr"]
-
 
 def _special(name: str, x: Array) -> Array:
     """Evaluate a special function by the array's own library, or else by way of NumPy."""

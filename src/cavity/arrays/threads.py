@@ -6,8 +6,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-__all__ = ["is_small", "one_thread", "threads_for"]
-
 _SMALL = 500
 """Rows up to which one thread is enough. Several would gain nothing, and would round differently
 from the one thread that a worker has."""

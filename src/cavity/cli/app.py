@@ -26,11 +26,11 @@ Examples:
 
 TABLE is a CSV, TSV or Parquet file with a header, or the name of a shipped data set.
 Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command line.""",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="cavity", message="%(prog)s %(version)s")
 def app() -> None:
-    """Gaussian process models of a table: fit, judge, compare, forecast, predict."""
+    """Gaussian process models of a table: fit, check, compare, forecast, predict."""
 
 
 for _command in (report, compare, curve, fit, predict, datasets):

@@ -27,7 +27,7 @@ Examples:
 )
 @output_options
 def compare(tune: bool, **options: Any) -> None:
-    """Compare all inference methods on TABLE: evidence, leave-one-out scores, time."""
+    """Compare all inference methods on TABLE. Print evidence, leave-one-out scores and time."""
     with opened(options) as (terminal, data, settings):
         if data.task == "regression":
             raise TableError(

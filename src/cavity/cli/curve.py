@@ -49,7 +49,6 @@ Examples:
     "--resampling",
     type=click.Choice(["subsample", "bootstrap"]),
     default="subsample",
-    show_default=True,
     help="Draw training sets without or with replacement.",
 )
 @output_options
@@ -60,7 +59,7 @@ def curve(
     resampling: str,
     **options: Any,
 ) -> None:
-    """Compute the learning curve of TABLE from one fit, and forecast it for more rows."""
+    """Compute the learning curve of TABLE from one fit. Forecast it for more rows."""
     with opened(options) as (terminal, data, settings):
         terminal.stage("tuning the kernel")
         fitted, _ = fit_model(data, settings)

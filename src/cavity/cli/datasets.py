@@ -4,14 +4,8 @@ import click
 
 from cavity.cli.options import output_options
 from cavity.cli.terminal import Terminal
-from cavity.datasets import list_datasets
 from cavity.model_selection.columns import columns
 from cavity.tables.read import SHIPPED, read_table
-
-_THEIRS = {
-    "breast_cancer": "benign and malignant breast tumours, 30 measurements (scikit-learn's)",
-    "wine": "three cultivars of wine, 13 chemical measurements (scikit-learn's)",
-}
 
 
 @click.command(
@@ -23,7 +17,6 @@ Examples:
 @output_options
 def datasets(as_json: bool, quiet: bool) -> None:
     """List the data sets that can be named in place of a file."""
-    descriptions = {name: about.description for name, about in list_datasets().items()} | _THEIRS
     found = []
     for name, about in SHIPPED.items():
         frame = read_table(name).frame
@@ -34,9 +27,8 @@ def datasets(as_json: bool, quiet: bool) -> None:
                 "columns": frame.width,
                 "task": about.task,
                 "target": about.target,
-                "description": descriptions[name],
+                "description": about.description,
             }
         )
-    lines = [[str(value) for value in line.values()] for line in found]
     with Terminal(quiet=quiet, as_json=as_json) as terminal:
-        terminal.answer(columns(list(found[0]), lines), found)
+        terminal.answer(columns(list(found[0]), [list(line.values()) for line in found]), found)

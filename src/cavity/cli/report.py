@@ -27,7 +27,7 @@ With --json a page is written only if -o is given."""
 @output_options
 @click.pass_context
 def report(context: click.Context, /, output: str | None, **options: Any) -> None:
-    """Fit TABLE and show how good the model is, in one self-contained page."""
+    """Fit TABLE and show in one page how good the model is."""
     page = to_file(output or (None if options["as_json"] else _PAGE), options["table"])
     with opened(options) as (terminal, data, settings):
         analysis = analyse(data, settings, command=command_line(context), tell=terminal.stage)

@@ -1,7 +1,6 @@
 """What the user sees: progress while the work goes on, then the answer."""
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 import click
@@ -12,15 +11,7 @@ from cavity.tables.plain import to_json
 
 
 class Terminal:
-    """Progress on standard error (none in a pipe), answers on standard output.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether to show no progress and no text.
-    as_json : bool
-        Whether to answer in JSON instead of text.
-    """
+    """Progress on standard error (none in a pipe), answers on standard output."""
 
     def __init__(self, *, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json = quiet, as_json
@@ -40,12 +31,7 @@ class Terminal:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def stage(self, text: str, total: int | None = None) -> None:

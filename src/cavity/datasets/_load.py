@@ -4,14 +4,13 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-_DATA = files("cavity.datasets") / "data"
-_Option = TypeVar("_Option")
+DATA = files("cavity.datasets") / "data"
 
 
 class DatasetInfo(NamedTuple):
@@ -34,7 +33,7 @@ class DatasetInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Spec:
+class DatasetSpec:
     """How the columns of one table, in one file or several, become features and a target."""
 
     files: tuple[str, ...]
@@ -45,14 +44,15 @@ class _Spec:
     unused: tuple[str, ...] = ()
 
 
-_SPECS = {
-    "pima": _Spec(
+SPECS = {
+    # The second of two files holds the test rows.
+    "pima": DatasetSpec(
         ("pima_tr.csv", "pima_te.csv"),
         "type",
         "classification",
         "diabetes among Pima women, with Ripley's split of 200 and 332 rows",
     ),
-    "crabs": _Spec(
+    "crabs": DatasetSpec(
         ("crabs.csv",),
         "sex",
         "classification",
@@ -60,19 +60,19 @@ _SPECS = {
         indicators=(("sp", "O"),),
         unused=("index",),
     ),
-    "sonar": _Spec(
+    "sonar": DatasetSpec(
         ("sonar.csv",),
         "Class",
         "classification",
         "sonar echoes of a metal cylinder (M) and of rocks (R) in 60 frequency bands",
     ),
-    "boston": _Spec(
+    "boston": DatasetSpec(
         ("boston.csv",),
         "medv",
         "regression",
         "median house values around Boston, kept to reproduce published learning curves",
     ),
-    "abalone": _Spec(
+    "abalone": DatasetSpec(
         ("abalone.csv",),
         "rings",
         "regression",
@@ -81,28 +81,30 @@ _SPECS = {
     ),
 }
 
-_PIMA_FILES = {"train": ("pima_tr.csv",), "test": ("pima_te.csv",), "all": _SPECS["pima"].files}
+_PIMA_FILES = {"train": ("pima_tr.csv",), "test": ("pima_te.csv",), "all": SPECS["pima"].files}
 # With the species as the target, sex becomes a feature.
 _CRABS_SPECS = {
-    "sex": _SPECS["crabs"],
-    "species": replace(_SPECS["crabs"], target="sp", indicators=(("sex", "M"),)),
+    "sex": SPECS["crabs"],
+    "species": replace(SPECS["crabs"], target="sp", indicators=(("sex", "M"),)),
 }
 
 
 def _columns(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    tables = [list(csv.reader((_DATA / name).read_text("utf-8").splitlines())) for name in names]
+    tables = [list(csv.reader((DATA / name).read_text("utf-8").splitlines())) for name in names]
     body = [row for table in tables for row in table[1:]]
     return dict(zip(tables[0][0], zip(*body, strict=True), strict=True))
 
 
-def _features(spec: _Spec, columns: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+def _features(
+    spec: DatasetSpec, columns: Mapping[str, Sequence[str]]
+) -> dict[str, NDArray[np.float64]]:
     levels = {f"{c}_{level}": np.array(columns[c]) == level for c, level in spec.indicators}
     skipped = {spec.target, *spec.unused, *(c for c, _ in spec.indicators)}
     measured = {c: np.array(v) for c, v in columns.items() if c not in skipped}
     return {name: column.astype(np.float64) for name, column in (levels | measured).items()}
 
 
-def _target(spec: _Spec, column: Sequence[str]) -> tuple[NDArray[Any], dict[str, Any]]:
+def _target(spec: DatasetSpec, column: Sequence[str]) -> tuple[NDArray[Any], dict[str, Any]]:
     if spec.task == "regression":
         return np.array(column, dtype=np.float64), {}
     # Sorted, so that codes agree with `classes_` of a classifier fitted on the names.
@@ -111,7 +113,7 @@ def _target(spec: _Spec, column: Sequence[str]) -> tuple[NDArray[Any], dict[str,
 
 
 def _description(name: str) -> str:
-    sections = (_DATA / "README.md").read_text("utf-8").split("\n## ")
+    sections = (DATA / "README.md").read_text("utf-8").split("\n## ")
     return next(text for text in sections if text.startswith(f"{name}\n")).strip()
 
 
@@ -126,14 +128,13 @@ def _frame(X: NDArray[Any], y: NDArray[Any], names: Sequence[str], target: str) 
     return pd.DataFrame(X, columns=list(names)).assign(**{target: y})
 
 
-def _load(name: str, spec: _Spec, return_X_y: bool, as_frame: bool, **extra: Any) -> Any:
+def _load(name: str, spec: DatasetSpec, return_X_y: bool, as_frame: bool, **extra: Any) -> Any:
     columns = _columns(spec.files)
     features = _features(spec, columns)
-    X: Any = np.column_stack(list(features.values()))
-    y: Any
+    X, frame = np.column_stack(list(features.values())), None
     y, naming = _target(spec, columns[spec.target])
-    frame = _frame(X, y, list(features), spec.target) if as_frame else None
-    if frame is not None:
+    if as_frame:
+        frame = _frame(X, y, list(features), spec.target)
         X, y = frame[list(features)], frame[spec.target]
     if return_X_y:
         return X, y
@@ -149,7 +150,7 @@ def _load(name: str, spec: _Spec, return_X_y: bool, as_frame: bool, **extra: Any
     )
 
 
-def _choose(options: Mapping[str, _Option], parameter: str, value: str) -> _Option:
+def _choose(options: Mapping[str, Any], parameter: str, value: str) -> Any:
     if value not in options:
         raise ValueError(f"{parameter} must be one of {sorted(options)}, got {value!r}.")
     return options[value]
@@ -174,7 +175,7 @@ def load_pima(*, subset: str = "train", return_X_y: bool = False, as_frame: bool
         `frame`, `DESCR`, `filename` (a tuple of two for ``"all"``), and the row numbers `train`
         and `test` of the two parts within `data`.
     """
-    spec = replace(_SPECS["pima"], files=_choose(_PIMA_FILES, "subset", subset))
+    spec = replace(SPECS["pima"], files=_choose(_PIMA_FILES, "subset", subset))
     sizes = [len(_columns([name])["type"]) for name in spec.files]
     is_train = np.repeat([name == "pima_tr.csv" for name in spec.files], sizes)
     split = {"train": np.flatnonzero(is_train), "test": np.flatnonzero(~is_train)}
@@ -205,7 +206,7 @@ def load_sonar(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     The rows are ordered by class: shuffle them, or stratify, before any splitting.
     Parameters and entries are those of :func:`load_crabs`, without `target`.
     """
-    return _load("sonar", _SPECS["sonar"], return_X_y, as_frame)
+    return _load("sonar", SPECS["sonar"], return_X_y, as_frame)
 
 
 def load_boston(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -215,7 +216,7 @@ def load_boston(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     reproduce published learning curves and for no other purpose (see `DESCR`).
     Parameters and entries are those of :func:`load_crabs`, without `target` and `target_names`.
     """
-    return _load("boston", _SPECS["boston"], return_X_y, as_frame)
+    return _load("boston", SPECS["boston"], return_X_y, as_frame)
 
 
 def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -224,7 +225,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     Sex comes first, as the three 0/1 features `sex_M`, `sex_F` and `sex_I`.
     Parameters and entries are those of :func:`load_crabs`, without `target` and `target_names`.
     """
-    return _load("abalone", _SPECS["abalone"], return_X_y, as_frame)
+    return _load("abalone", SPECS["abalone"], return_X_y, as_frame)
 
 
 def list_datasets() -> dict[str, DatasetInfo]:
@@ -235,8 +236,8 @@ def list_datasets() -> dict[str, DatasetInfo]:
     dict
         Name to :class:`DatasetInfo`: number of rows, number of features, task, description.
     """
-    shapes = {name: _load(name, spec, True, False)[0].shape for name, spec in _SPECS.items()}
-    return {
-        name: DatasetInfo(shapes[name][0], shapes[name][1], spec.task, spec.description)
-        for name, spec in _SPECS.items()
-    }
+    found = {}
+    for name, spec in SPECS.items():
+        n_rows, n_features = _load(name, spec, True, False)[0].shape
+        found[name] = DatasetInfo(n_rows, n_features, spec.task, spec.description)
+    return found

@@ -17,6 +17,7 @@ from cavity.estimators.validation import RowMap
 from cavity.evidence import (
     Evaluation,
     Evidence,
+    Optimum,
     named_failure,
     starting_points,
     threads_of,
@@ -62,7 +63,7 @@ class FittedModel:
     @property
     def converged(self) -> bool:
         """Whether every inference converged."""
-        return all(fit.report.converged for fit in self._fits)
+        return all(process.evaluation.converged for process in self.processes)
 
     @property
     def has_proba(self) -> bool:
@@ -168,16 +169,17 @@ def fit_processes(
     run = Parallel(n_jobs=estimator.n_jobs if len(evidences) > 1 else 1)
     with threads():
         found = run(
-            delayed(_evaluate)(evidence, optimum.theta, threads)
+            delayed(_evaluate)(evidence, optimum, threads)
             for evidence, optimum in zip(evidences, optima, strict=True)
         )
     each = zip(found, columns, optima, strict=True)
     return [FittedProcess(evaluation, own, best.at_bounds) for evaluation, own, best in each]
 
 
-def _evaluate(evidence: Evidence, theta: Array, threads: Callable[[], Any]) -> Evaluation:
-    with threads(), named_failure(evidence.rule.with_theta(theta)):
-        return evidence.at(theta)
+def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> Evaluation:
+    with threads(), named_failure(evidence.rule.with_theta(best.theta)):
+        found = evidence.at(best.theta, best.starts)
+        return found if best.starts is None or found.converged else evidence.at(best.theta)
 
 
 def warn_about(model: FittedModel) -> None:

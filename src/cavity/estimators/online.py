@@ -4,7 +4,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,32 +14,33 @@ from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.coding import ClassTasks, TargetTasks, class_codes
 from cavity.estimators.regressor import GaussianProcessRegressor
-from cavity.estimators.streaming import Memory, OnlineEstimator
-from cavity.estimators.streams import Rows, take_rows
+from cavity.estimators.streaming import OnlineEstimator
+from cavity.estimators.streams import StreamRows, take_rows
 from cavity.estimators.validation import check_classes, validate_inputs
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
 _CONSTRAINTS: dict[str, Any] = {
     "kernel": [Kernel, None],
     "budget": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 1e-10, 1, closed="left")],
+    "novelty": [Interval(Real, 1e-10, 1, closed="left")],
     "forget": [Interval(Real, 0, 1, closed="right")],
     "sweeps": [Interval(Integral, 1, None, closed="left")],
     "warmup": [Interval(Integral, 0, None, closed="left")],
     "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
     "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
     "random_state": ["random_state"],
+    "tol": [Interval(Real, 1e-10, 1, closed="left"), None],
 }
 _LARGEST_TARGET = 1e100
 _SMALLEST_NOISE = 1e-20
-"""Noise of zero would be sites of infinite precision."""
+"""Noise of zero would make sites of infinite precision."""
 
 
 class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     """Gaussian process classification of a stream, in constant memory.
 
-    Examples are met once, in their order, and a posterior process over at most ``budget`` basis
-    points is all that is kept of them.
+    Each example is learned once, in the order of arrival, and only a posterior process over at most
+    ``budget`` basis points is kept.
 
     Parameters
     ----------
@@ -52,11 +53,11 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         WhiteKernel.
     budget : int
         The most basis points. An example costs O(budget²).
-    tol : float
-        Novelty: the share of its prior variance that an input must have to itself, untold by the
-        basis points, to become one of them.
+    novelty : float
+        The share of an input's prior variance that the basis points must leave unexplained before
+        the input becomes one of them.
     forget : float
-        What is left of all earlier evidence after each new example: 1 never forgets, 0.999
+        By how much all earlier evidence is multiplied with each new example: 1 never forgets, 0.999
         remembers about the last 1000 rows. Predictions fade towards the prior.
     sweeps : int
         In `fit` only: more than one goes over the table again by expectation propagation, at the
@@ -65,6 +66,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         Rows to collect before learning begins, on which the kernel is tuned by the evidence.
     optimizer, n_restarts_optimizer, random_state
         How to tune, as for `GaussianProcessClassifier`.
+    tol : float, optional
+        Deprecated: the former name of ``novelty``.
 
     Attributes
     ----------
@@ -100,6 +103,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         **_CONSTRAINTS,
         "likelihood": [str, Likelihood],
     }
+    _dense_class = GaussianProcessClassifier
+    _own_parameter = "likelihood"
 
     def __init__(
         self,
@@ -107,47 +112,26 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         *,
         likelihood: Any = "probit",
         budget: int = 100,
-        tol: float = 1e-6,
+        novelty: float = 1e-6,
         forget: float = 1.0,
         sweeps: int = 1,
         warmup: int = 0,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         random_state: Any = None,
+        tol: Any = None,
     ) -> None:
         self.kernel = kernel
         self.likelihood = likelihood
         self.budget = budget
-        self.tol = tol
+        self.novelty = novelty
         self.forget = forget
         self.sweeps = sweeps
         self.warmup = warmup
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget what was learned before, and learn a table in the order of its rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each example counts: weight 2 presents the row twice, weight 0 leaves it out.
-        """
-        self._validate_params()
-        X, y = validate_inputs(self, X, y)
-        check_classification_targets(y)
-        rows = take_rows(X, y, sample_weight)
-        if not len(rows.y):
-            raise ValueError("All sample weights are zero: there is nothing to learn from.")
-        classes = np.unique(rows.y)
-        self._check_classes(classes)
-        self.classes_ = classes
-        self._memory = self._fit_memory(rows._replace(y=np.searchsorted(classes, rows.y)))
-        return self
+        self.tol = tol
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn further rows of the stream; a call that fails changes nothing.
@@ -161,15 +145,23 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         sample_weight : array-like of shape (n_samples,), optional
             As in `fit`.
         """
-        first = not hasattr(self, "_memory")
-        self._validate_params()
+        self._check_parameters()
         known = self._known_classes(classes)
-        X, y = validate_inputs(self, X, y, reset=first)
-        check_classification_targets(y)
+        X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
         rows = take_rows(X, class_codes(y, known), sample_weight)
         self.classes_ = known
-        self._memory = self._partial_fit_memory(Memory() if first else self._memory, rows)
-        return self
+        return self._learn_more(rows)
+
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
+        X, y = validate_inputs(self, X, y, reset=reset)
+        check_classification_targets(y)
+        return X, y
+
+    def _coded(self, rows: StreamRows) -> StreamRows:
+        classes = np.unique(rows.y)
+        self._check_classes(classes)
+        self.classes_ = classes
+        return rows._replace(y=np.searchsorted(classes, rows.y))
 
     def _known_classes(self, classes: Any) -> Array:
         if hasattr(self, "_memory"):
@@ -198,18 +190,6 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
 
     def _tasks(self) -> ClassTasks:
         return ClassTasks(len(self.classes_))
-
-    def _count(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
-
-    def _dense(self, kernel: Kernel) -> BaseEstimator:
-        return GaussianProcessClassifier(
-            kernel,
-            optimizer=self.optimizer,
-            n_restarts_optimizer=self.n_restarts_optimizer,
-            random_state=self.random_state,
-            likelihood=self.likelihood,
-        )
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row.
@@ -246,8 +226,8 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
 class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     """Gaussian process regression of a stream, in constant memory.
 
-    Examples are met once, in their order, and a posterior process over at most ``budget`` basis
-    points is all that is kept of them.
+    Each example is learned once, in the order of arrival, and only a posterior process over at most
+    ``budget`` basis points is kept.
 
     Parameters
     ----------
@@ -255,20 +235,15 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         As for `OnlineGaussianProcessClassifier`.
     alpha : float
         Variance of the noise on the targets. A WhiteKernel in the kernel adds to it, and is tuned.
-    budget, tol, forget, sweeps, warmup, optimizer, n_restarts_optimizer, random_state
+    budget, novelty, forget, sweeps, warmup, optimizer, n_restarts_optimizer, random_state, tol
         As for `OnlineGaussianProcessClassifier`.
 
     Attributes
     ----------
-    basis_points_ : ndarray of shape (n_basis, n_features)
-    kernel_ : kernel object
-    log_evidence_ : float
-        Running log evidence: each target as predicted by those before it, summed up.
+    basis_points_, kernel_, log_evidence_, n_seen_, n_features_in_, feature_names_in_
+        As for `OnlineGaussianProcessClassifier` with two classes.
     prequential_log_loss_ : float
         Mean negative log predictive density of each target just before it was learned.
-    n_seen_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, if the inputs had names
 
     Examples
     --------
@@ -286,6 +261,8 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         **_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left")],
     }
+    _dense_class = GaussianProcessRegressor
+    _own_parameter = "alpha"
 
     def __init__(
         self,
@@ -293,41 +270,26 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         *,
         alpha: float = 0.1,
         budget: int = 100,
-        tol: float = 1e-6,
+        novelty: float = 1e-6,
         forget: float = 1.0,
         sweeps: int = 1,
         warmup: int = 0,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         random_state: Any = None,
+        tol: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.budget = budget
-        self.tol = tol
+        self.novelty = novelty
         self.forget = forget
         self.sweeps = sweeps
         self.warmup = warmup
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget what was learned before, and learn a table in the order of its rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each example counts: weight 2 presents the row twice, weight 0 leaves it out.
-        """
-        self._validate_params()
-        rows = self._checked(X, y, sample_weight, reset=True)
-        if not len(rows.y):
-            raise ValueError("All sample weights are zero: there is nothing to learn from.")
-        self._memory = self._fit_memory(rows)
-        return self
+        self.tol = tol
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn further rows of the stream; a call that fails changes nothing.
@@ -339,36 +301,25 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         sample_weight : array-like of shape (n_samples,), optional
             As in `fit`.
         """
-        self._validate_params()
-        first = not hasattr(self, "_memory")
-        rows = self._checked(X, y, sample_weight, reset=first)
-        self._memory = self._partial_fit_memory(Memory() if first else self._memory, rows)
-        return self
+        self._check_parameters()
+        X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
+        return self._learn_more(take_rows(X, y, sample_weight))
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Rows:
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         X, y = validate_inputs(self, X, y, y_numeric=True, reset=reset)
         y = np.asarray(y, dtype=np.float64)
         if np.any(np.abs(y) > _LARGEST_TARGET):
             raise ValueError(f"a target is beyond ±{_LARGEST_TARGET:g}; scale the targets")
-        return take_rows(X, y, sample_weight)
+        return X, y
+
+    def _coded(self, rows: StreamRows) -> StreamRows:
+        return rows
 
     def _model(self) -> Likelihood:
         return Gaussian(max(float(self.alpha), _SMALLEST_NOISE))
 
     def _tasks(self) -> TargetTasks:
         return TargetTasks()
-
-    def _count(self) -> int:
-        return 1
-
-    def _dense(self, kernel: Kernel) -> BaseEstimator:
-        return GaussianProcessRegressor(
-            kernel,
-            alpha=self.alpha,
-            optimizer=self.optimizer,
-            n_restarts_optimizer=self.n_restarts_optimizer,
-            random_state=self.random_state,
-        )
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the function.

@@ -1,11 +1,10 @@
-"""What both online estimators do: wait, tune, learn, remember, save and resume."""
+"""What both online estimators do: collect a warm-up, tune, learn, save and resume."""
 
 import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -15,55 +14,53 @@ from sklearn.utils.validation import check_is_fitted
 from cavity import storage
 from cavity.arrays import Array
 from cavity.estimators.coding import Tasks
-from cavity.estimators.streams import Rows, Stream, streams_from_file, streams_to_file
+from cavity.estimators.streams import (
+    Stream,
+    StreamRows,
+    streams_from_file,
+    streams_to_file,
+    take_rows,
+)
 from cavity.estimators.validation import kernel_rule
 from cavity.likelihoods import Likelihood
-from cavity.online import Options, empty_state
-from cavity.storage import StorageError
-from cavity.storage.codecs import (
-    kernel_from_json,
-    kernel_to_json,
-    labels_from_json,
-    labels_to_json,
-    likelihood_from_json,
-    likelihood_to_json,
-)
+from cavity.online import OnlinePosterior, Options
+from cavity.storage import StorageError, codecs
 
 _CODERS = {
-    "kernel": (kernel_to_json, kernel_from_json),
-    "likelihood": (likelihood_to_json, likelihood_from_json),
+    "kernel": (codecs.kernel_to_json, codecs.kernel_from_json),
+    "likelihood": (codecs.likelihood_to_json, codecs.likelihood_from_json),
 }
+_LABELS = ("classes_", "feature_names_in_")
 _PLAIN = (bool, int, float, str, type(None))
 
 
 class Memory(NamedTuple):
-    """All that an online estimator has kept of its stream."""
+    """What an online estimator keeps of its stream."""
 
     streams: tuple[Stream, ...] = ()
-    waiting: Rows | None = None
+    waiting: StreamRows | None = None
     """Rows of the warm-up, not learned yet."""
     n_seen: int = 0
     loss: float = 0.0
     weight: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Tuner:
-    """The dense estimator whose evidence tunes the kernel of one latent function."""
-
-    dense: BaseEstimator
-
-    def kernel(self, rows: Rows, y: Array) -> Kernel | None:
-        """Return the tuned kernel; None where the targets are all the same class."""
-        if len(np.unique(y)) < 2:
-            return None
-        return clone(self.dense).fit(rows.X, y, sample_weight=rows.weight).kernel_
-
-
 class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator of a stream; it keeps a `Memory`, which is replaced as a whole."""
 
     _memory: Memory
+    _dense_class: ClassVar[type[BaseEstimator]]
+    """The estimator that tunes the kernel on the warm-up."""
+    _own_parameter: ClassVar[str]
+    """The parameter, besides those of tuning, that it shares with this one."""
+
+    @abstractmethod
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
+        """Return checked inputs and targets."""
+
+    @abstractmethod
+    def _coded(self, rows: StreamRows) -> StreamRows:
+        """Return a table with coded targets, after a look at which targets there are."""
 
     @abstractmethod
     def _model(self) -> Likelihood:
@@ -73,30 +70,25 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _tasks(self) -> Tasks:
         """Return what the latent functions learn."""
 
-    @abstractmethod
     def _count(self) -> int:
         """Return the number of latent functions."""
-
-    @abstractmethod
-    def _dense(self, kernel: Kernel) -> BaseEstimator:
-        """Return the estimator that tunes this kernel on the warm-up."""
+        return len(self._tasks().targets(np.empty(0)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_memory")
 
     @property
     def _streams(self) -> tuple[Stream, ...]:
-        """What has been learned; of a warm-up that goes on, with the kernel as it is."""
         check_is_fitted(self)
         return self._current.streams
 
     @property
     def _current(self) -> Memory:
+        """What has been learned; during a warm-up, with the kernel as it is."""
         memory = self._memory
         if memory.waiting is None:
             return memory
-        fresh = memory._replace(streams=self._fresh([self._kernel()] * self._count()), waiting=None)
-        return self._learned(fresh, memory.waiting)
+        return self._learned(memory._replace(streams=self._fresh(self._untuned())), memory.waiting)
 
     @property
     def n_seen_(self) -> int:
@@ -106,18 +98,18 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def basis_points_(self) -> Any:
-        """Inputs that stand for all that were seen; a list if there are several functions."""
-        return _one_or_list([stream.state.Z for stream in self._streams])
+        """The inputs that are kept; a list if there are several functions."""
+        return _one_or_list([stream.posterior.Z for stream in self._streams])
 
     @property
     def kernel_(self) -> Any:
-        """The kernel that is learned with; a list if there are several functions."""
+        """The kernel; a list if there are several functions."""
         return _one_or_list([stream.kernel for stream in self._streams])
 
     @property
     def log_evidence_(self) -> float:
         """Running log evidence; the mean over the latent functions."""
-        return float(np.mean([stream.state.log_evidence for stream in self._streams]))
+        return float(np.mean([stream.posterior.log_evidence for stream in self._streams]))
 
     @property
     def prequential_log_loss_(self) -> float:
@@ -135,16 +127,44 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         return kernel
 
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        if self.tol is not None:
+            warnings.warn(
+                f"The parameter tol is now called novelty: use novelty={self.tol!r}. The old name "
+                "will be removed.",
+                FutureWarning,
+                stacklevel=3,
+            )
+
     def _options(self) -> Options:
-        return Options(int(self.budget), float(self.tol), float(self.forget))
+        novelty = self.novelty if self.tol is None else self.tol
+        return Options(int(self.budget), float(novelty), float(self.forget))
 
     def _fresh(self, kernels: Sequence[Kernel]) -> tuple[Stream, ...]:
-        state = empty_state(self.n_features_in_)
+        empty = OnlinePosterior.empty(self.n_features_in_)
         model, options = self._model(), self._options()
-        return tuple(Stream(kernel, model, options, state) for kernel in kernels)
+        return tuple(Stream(kernel, model, options, empty) for kernel in kernels)
 
-    def _fit_memory(self, rows: Rows) -> Memory:
-        """Return what is learned from a whole table."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Discard what was learned before, and learn a table in the order of its rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of any type, or real targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each example counts: weight 2 presents the row twice, weight 0 leaves it out.
+        """
+        self._check_parameters()
+        rows = take_rows(*self._validated(X, y, reset=True), sample_weight)
+        if not len(rows.y):
+            raise ValueError("All sample weights are zero: there is nothing to learn from.")
+        self._memory = self._fit_memory(self._coded(rows))
+        return self
+
+    def _fit_memory(self, rows: StreamRows) -> Memory:
         if self.sweeps > 1 and self.forget < 1.0:
             raise ValueError(
                 "sweeps > 1 weighs all rows alike, whenever they came: it does not go with "
@@ -154,35 +174,31 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         memory = self._learned(Memory(self._fresh(kernels), n_seen=len(rows.y)), rows)
         if self.sweeps == 1:
             return memory
-        targets = self._tasks().targets(rows.y)
-        again = [
-            stream.sweep(rows._replace(y=y), self.sweeps - 1)
-            for stream, y in zip(memory.streams, targets, strict=True)
-        ]
+        pairs = zip(memory.streams, self._tasks().targets(rows.y), strict=True)
+        again = [stream.sweep(rows._replace(y=y), self.sweeps) for stream, y in pairs]
         return memory._replace(streams=tuple(again))
 
-    def _partial_fit_memory(self, memory: Memory, rows: Rows) -> Memory:
-        """Return what is known after further rows of the stream."""
-        seen = memory._replace(n_seen=memory.n_seen + len(rows.y))
+    def _learn_more(self, rows: StreamRows) -> Self:
+        memory: Memory = getattr(self, "_memory", Memory())
+        seen = memory._replace(n_seen=memory.n_seen + len(rows.y), waiting=None)
+        if memory.waiting is not None:
+            rows = memory.waiting.then(rows)
         if memory.streams:
-            return self._learned(seen, rows)
-        if not self.warmup:
-            return self._learned(seen._replace(streams=self._fresh(self._untuned())), rows)
-        rows = rows if memory.waiting is None else memory.waiting.then(rows)
-        if len(rows.y) < self.warmup:
-            return seen._replace(waiting=rows)
-        # The window is the first rows, however many came in the last call.
-        kernels = self._tuned(rows.first(self.warmup))
-        return self._learned(seen._replace(streams=self._fresh(kernels), waiting=None), rows)
+            self._memory = self._learned(seen, rows)
+        elif len(rows.y) < self.warmup:
+            self._memory = seen._replace(waiting=rows)
+        else:
+            # The warm-up is the first rows, however many came in the last call.
+            kernels = self._tuned(rows.first(self.warmup)) if self.warmup else self._untuned()
+            self._memory = self._learned(seen._replace(streams=self._fresh(kernels)), rows)
+        return self
 
-    def _learned(self, memory: Memory, rows: Rows) -> Memory:
+    def _learned(self, memory: Memory, rows: StreamRows) -> Memory:
         if not len(rows.y):
             return memory
         tasks = self._tasks()
-        found = [
-            stream.learn(rows._replace(y=y))
-            for stream, y in zip(memory.streams, tasks.targets(rows.y), strict=True)
-        ]
+        pairs = zip(memory.streams, tasks.targets(rows.y), strict=True)
+        found = [stream.learn(rows._replace(y=y)) for stream, y in pairs]
         losses = tasks.losses(rows.y, [log_prob for _, log_prob in found])
         return memory._replace(
             streams=tuple(stream for stream, _ in found),
@@ -193,27 +209,32 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _untuned(self) -> list[Kernel]:
         return [self._kernel()] * self._count()
 
-    def _tuned(self, rows: Rows) -> list[Kernel]:
+    def _tuned(self, rows: StreamRows) -> list[Kernel]:
         """Return kernels tuned on the warm-up; a class that it lacks takes another's."""
-        kernel = self._kernel()
-        tuner = _Tuner(self._dense(kernel))
-        found = [tuner.kernel(rows, y) for y in self._tasks().targets(rows.y)]
-        tuned = next((known for known in found if known is not None), None)
+        names = ("optimizer", "n_restarts_optimizer", "random_state", self._own_parameter)
+        dense = self._dense_class(self._kernel(), **{name: getattr(self, name) for name in names})
+        found = [
+            clone(dense).fit(rows.X, y, sample_weight=rows.weight).kernel_
+            if len(np.unique(y)) > 1
+            else None
+            for y in self._tasks().targets(rows.y)
+        ]
+        tuned = next((kernel for kernel in found if kernel is not None), None)
         if tuned is None:
             warnings.warn(
                 f"The warm-up of {len(rows.y)} rows has one class only: the kernel is used as "
                 "given. A longer warm-up would let it be tuned.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        other = kernel if tuned is None else tuned
-        return [other if known is None else known for known in found]
+            return self._untuned()
+        return [tuned if kernel is None else kernel for kernel in found]
 
     def recondition(self, kernel: Any) -> Self:
         """Go on with another kernel, or other hyperparameters, without the data.
 
-        The basis points are kept, and so is what the data have said about the function's values
-        there; the prior behind it is exchanged, and ``log_evidence_`` becomes that of the new one.
+        The information in the data about the function at the basis points is kept and combined with
+        the new prior, and ``log_evidence_`` becomes that of the new one.
 
         Parameters
         ----------
@@ -230,17 +251,15 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise ValueError(
                 f"expected a scikit-learn kernel, or a list of {self._count()}; got {kernel!r}"
             )
-        streams = [
-            stream.recondition(clone(new))
-            for stream, new in zip(self._memory.streams, kernels, strict=True)
-        ]
-        self._memory = self._memory._replace(streams=tuple(streams))
+        pairs = zip(self._memory.streams, kernels, strict=True)
+        streams = tuple(stream.recondition(clone(new)) for stream, new in pairs)
+        self._memory = self._memory._replace(streams=streams)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that is needed to go on as if nothing had happened.
+        """Write everything that is needed to resume later, bit for bit.
 
-        The file is replaced in one step: a crash leaves the old one whole.
+        The file is replaced in one step: a crash leaves the old one intact.
 
         Parameters
         ----------
@@ -250,17 +269,14 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         memory = self._memory
         streams, arrays = streams_to_file(memory.streams)
         if memory.waiting is not None:
-            arrays |= {
-                "waiting.X": memory.waiting.X,
-                "waiting.y": memory.waiting.y,
-                "waiting.weight": memory.waiting.weights,
-            }
+            parts = memory.waiting._replace(weight=memory.waiting.weights)._asdict()
+            arrays |= {f"waiting.{name}": part for name, part in parts.items()}
         header = {
             "parameters": self._parameters_to_json(),
             "n_features": self.n_features_in_,
             "labels": {
-                name: labels_to_json(getattr(self, name))
-                for name in ("classes_", "feature_names_in_")
+                name: codecs.labels_to_json(getattr(self, name))
+                for name in _LABELS
                 if hasattr(self, name)
             },
             "streams": streams,
@@ -303,18 +319,20 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             name: _CODERS[name][1](value) if name in _CODERS else value
             for name, value in header["parameters"].items()
         }
+        if "tol" in parameters and "novelty" not in parameters:
+            # Earlier versions wrote it under this name.
+            parameters["novelty"] = parameters.pop("tol")
         self = cls(**parameters)
         self._validate_params()
         self.n_features_in_ = int(header["n_features"])
-        for name in ("classes_", "feature_names_in_"):
-            if name in header["labels"]:
-                setattr(self, name, labels_from_json(header["labels"][name]))
+        for name in set(_LABELS) & set(header["labels"]):
+            setattr(self, name, codecs.labels_from_json(header["labels"][name]))
         streams = streams_from_file(
             header["streams"], arrays, self._model(), self._options(), self.n_features_in_
         )
         waiting = None
         if "waiting.X" in arrays:
-            waiting = Rows(*(arrays[f"waiting.{part}"] for part in ("X", "y", "weight")))
+            waiting = StreamRows(*(arrays[f"waiting.{part}"] for part in ("X", "y", "weight")))
         if len(streams) != (0 if waiting is not None else self._count()):
             raise StorageError("it has not one stream for each latent function")
         n_seen, loss, weight = header["counts"]
@@ -323,11 +341,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _usable(kernel: Any) -> bool:
-    return (
-        isinstance(kernel, Kernel)
-        and not isinstance(kernel, CompoundKernel)
-        and bool(kernel.requires_vector_input)
-    )
+    plain = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
+    return plain and bool(kernel.requires_vector_input)
 
 
 def _one_or_list(found: list[Any]) -> Any:

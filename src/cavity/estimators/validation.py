@@ -61,9 +61,12 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
 
 
 def check_classes(likelihood: Likelihood) -> None:
-    """Refuse a likelihood of real targets."""
-    if likelihood.quadratic:
-        raise ValueError(f"{likelihood!r} is for real targets: use GaussianProcessRegressor.")
+    """Refuse a likelihood of anything but two classes."""
+    if likelihood.support != "signs":
+        raise ValueError(
+            f"{likelihood!r} is for {likelihood.support}: a classifier needs a likelihood of "
+            "labels, such as 'probit' or 'logit'; real targets need GaussianProcessRegressor."
+        )
 
 
 def check_offers(likelihood: Likelihood, method: Method) -> None:

@@ -134,6 +134,11 @@ class Evaluation:
         return np.array([up - down for up, down in value]) / (2.0 * _DIFFERENCE)
 
     @property
+    def converged(self) -> bool:
+        """Whether every inference converged."""
+        return all(fit.report.converged for fit in self.fits)
+
+    @property
     def usable(self) -> bool:
         """Whether every inference came close to a solution."""
         reports = [fit.report for fit in self.fits]

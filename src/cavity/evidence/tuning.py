@@ -15,6 +15,7 @@ from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.arrays.threads import is_small, one_thread
 from cavity.evidence.evidence import Evidence
 from cavity.evidence.objective import Objective, l_bfgs_b
+from cavity.inference import WarmStart
 from cavity.priors import KernelRule
 from cavity.sites import Rows
 
@@ -65,6 +66,8 @@ class Optimum:
         Why no evaluation succeeded.
     at_bounds : list of str
         In words, which hyperparameters ended at a bound.
+    starts : sequence of WarmStart or None
+        Where an evaluation at the optimum may begin.
     """
 
     theta: Array
@@ -74,6 +77,7 @@ class Optimum:
     seconds: float
     failure: NotPositiveDefiniteError | None = None
     at_bounds: list[str] = field(default_factory=list)
+    starts: Sequence[WarmStart] | None = None
 
 
 class named_failure:  # noqa: N801  (a context manager reads as a verb)
@@ -226,7 +230,10 @@ def _tune_from(
             progress.end_start()
     if objective.failure is not None and not objective.succeeded:
         return Optimum(theta, -np.inf, False, *cost, objective.failure)
-    return Optimum(np.asarray(best, dtype=float), -float(value), objective.best.usable, *cost)
+    theta, found = np.asarray(best, dtype=float), objective.best
+    # Another optimiser's result need not be the best point that it has met.
+    starts = found.starts if np.array_equal(theta, found.theta) else None
+    return Optimum(theta, -float(value), found.usable, *cost, starts=starts)
 
 
 def _best_of(rule: KernelRule, bounds: Array, optima: Sequence[Optimum]) -> Optimum:

@@ -100,7 +100,7 @@ class Method(ABC):
         """Find the approximate posterior and its evidence."""
         return self.driver(problem)(self, problem, start)
 
-    def driver(self, problem: Problem) -> Callable[["Method", Problem, WarmStart | None], Fit]:
+    def driver(self, problem: Problem) -> "Driver":
         """Return what solves the equations: sweeps, or Newton's method where K is a matrix."""
         if not problem.prior.dense:
             return sweep
@@ -111,6 +111,9 @@ class Method(ABC):
         lam = self.variance(local, rows.weight)
         return self.respond(likelihood, rows, local.q.mean, local.alpha, lam).moments
 
+
+Driver = Callable[[Method, Problem, WarmStart | None], Fit]
+"""Solves a method's equations for a problem, perhaps from a warm start."""
 
 METHODS: dict[str, type[Method]] = {}
 """Every inference method by its name."""

@@ -1,12 +1,11 @@
 """Expectation propagation: sites whose cavities agree with the moments of the tilted marginals."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from cavity.arrays import Array
-from cavity.inference.base import Method, register, whole_copies
-from cavity.inference.problem import Fit, Problem, WarmStart
+from cavity.inference.base import Driver, Method, register, whole_copies
+from cavity.inference.problem import Problem
 from cavity.inference.sequential import one_by_one
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Marginals, Moments, Rows, Sites, cavity, log_integral
@@ -37,6 +36,7 @@ class EP(Method):
     name: ClassVar[str] = "ep"
     needs: ClassVar[str] = "tilted"
     iterates_variance: ClassVar[bool] = True
+    memory: ClassVar[int] = 5
 
     @property
     def corrected(self) -> bool:
@@ -62,6 +62,6 @@ class EP(Method):
             w * (moments.log_z - log_integral(c, Sites(tau / w, nu / w))) + 0.5 * nu * local.q.mean
         )
 
-    def driver(self, problem: Problem) -> Callable[[Method, Problem, WarmStart | None], Fit]:
+    def driver(self, problem: Problem) -> Driver:
         """Return what solves the equations."""
         return one_by_one if self.schedule == "sequential" else super().driver(problem)

@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from cavity.arrays import Array
-from cavity.inference.base import Method, expanded, log_joint, register
-from cavity.inference.problem import Fit, Problem, Report, WarmStart
-from cavity.inference.self_consistent import dense_fit, equations_of
+from cavity.inference.base import Driver, Method, expanded, log_joint, register
+from cavity.inference.problem import Problem
+from cavity.inference.self_consistent import one_step
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Matched, Moments, Rows
 
@@ -32,12 +32,6 @@ class Exact(Method):
         """Return log p(y|μ) − ½ α·μ row by row, R&W (2.30) by another route."""
         return log_joint(rows, local, moments)
 
-    def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
-        """Condition on the sites."""
-        if not problem.prior.dense:
-            return super().fit(problem, start)
-        equations, diag = equations_of(self, problem), problem.prior.diag
-        sites = expanded(equations.likelihood, equations.rows, 0.0 * diag).sites
-        posterior = problem.prior.condition(sites)
-        report, end = Report(True, 1, 0.0, "exact"), WarmStart(sites, diag)
-        return dense_fit(equations, problem, posterior, posterior.means(), diag, report, end)
+    def driver(self, problem: Problem) -> Driver:
+        """Return what solves the equations."""
+        return one_step if problem.prior.dense else super().driver(problem)

@@ -100,10 +100,9 @@ class Fit:
 
         One visit of the rows, or two for a method whose slope has a source.
         """
-        blocks = self.problem.blocks
-        shared = _Contraction(self, None)
-        pulled = blocks.reduce(_pull, shared, self._state)
-        if pulled is not None:
+        blocks, shared = self.problem.blocks, _Contraction(self, None)
+        if not self.method.is_stationary:
+            pulled = blocks.reduce(_pull, shared, self._state)
             shared = _Contraction(self, self.posterior.under(pulled))
         return self.posterior.gradient(blocks.reduce(_contract, shared, self._state))
 
@@ -154,8 +153,6 @@ def _slope(fit: Fit, rows: Rows, sites: Any) -> tuple[Any, Any, Slope]:
 
 def _pull(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
     seen, own, slope = _slope(now.fit, rows, sites)
-    if slope.source is None:
-        return sites, None
     return sites, now.fit.posterior.prior.sums(seen, Sites(own.tau, slope.source))
 
 

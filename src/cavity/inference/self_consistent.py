@@ -15,7 +15,7 @@ from cavity.arrays import Array, namespace
 from cavity.inference.newton import Equations, Steps, solve_means
 from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
 from cavity.inference.sweeps import sweep
-from cavity.priors import Coupling, DensePosterior, RowsPosterior, low_rank
+from cavity.priors import Coupling, DensePosterior, RowsPosterior, low_rank_of
 from cavity.sites import Local
 from cavity.solvers import Solution, contraction, solve
 
@@ -26,8 +26,10 @@ _INNER_ITERATIONS = 100
 _WARM = 1e-3
 # Changes below this that do not fall any more are rounding.
 _NOISE = 1e-6
-# The means need not be better known than the variances that they depend on.
-_INNER_SHARE, _ROUGH_SHARE = 1e-3, 0.1
+# The means need not be better known than the variances that they depend on; where these equations
+# are a saddle point, less is enough (by whether they are concave).
+_INNER_SHARE = {True: 1e-3, False: 1e-2}
+_ROUGH_SHARE = 0.1
 # The low-rank pre-solve is not worth more digits, nor more rounds.
 _ROUGH, _ROUNDS = 1e-3, 10
 # Of Laplace's mode.
@@ -78,10 +80,10 @@ class _Variances:
     """Evaluates one set of log variances after the other, each starting from the last means."""
 
     def __init__(
-        self, equations: Equations, begin: Begin, tol: float, share: float = _INNER_SHARE
+        self, equations: Equations, begin: Begin, tol: float, share: float | None = None
     ) -> None:
-        self.equations, self.begin = equations, begin
-        self.tol, self.share = tol, share
+        self.equations, self.begin, self.tol = equations, begin, tol
+        self.share = share or _INNER_SHARE[equations.method.concave]
         self.steps = Steps(equations.coupling, preconditioner=begin.preconditioner)
         self.last: tuple[Array, Array, float] | None = None
         if begin.start is None:
@@ -124,8 +126,9 @@ class _Variances:
             # Only rounding is left, which no further step will take away.
             point.residual = 0.0
         if self.inner_tol < float("inf"):
-            # What the means still lack counts, too.
+            # The error of the means counts, too.
             point.residual = max(point.residual, means_residual)
+            point.merit = -max(point.change, means_residual)
         else:
             # Without its means a point is no measure for the next one.
             point.merit = -float("inf")
@@ -174,6 +177,16 @@ def fixed_variance(
     return dense_fit(equations, problem, posterior, posterior.means(), lam, report, end)
 
 
+def one_step(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
+    """Condition on sites that do not depend on the posterior."""
+    equations, diag = equations_of(method, problem), problem.prior.diag
+    zero = 0.0 * diag
+    sites = method.respond(equations.likelihood, equations.rows, zero, zero, diag).sites
+    posterior = problem.prior.condition(sites)
+    report, end = Report(True, 1, 0.0, "one step"), WarmStart(sites, diag)
+    return dense_fit(equations, problem, posterior, posterior.means(), diag, report, end)
+
+
 def equations_of(method: Method, problem: Problem) -> Equations:
     """Return the method's equations for all rows under the problem's own prior."""
     likelihood, rows = method.prepare(problem.likelihood, problem.rows)
@@ -210,7 +223,7 @@ def _pre_solve(equations: Equations, problem: Problem, start: WarmStart | None) 
     Its variances are wrong, but from one prior to the next they change nearly as the right ones
     do. Whole fits at n = 1,600 take 97 factorisations' worth instead of 149.
     """
-    coupling = low_rank(problem.prior)
+    coupling = low_rank_of(problem.prior)
     if coupling is None:
         return Begin(start)
     rough = equations._replace(coupling=coupling)
@@ -233,7 +246,7 @@ def _first_means(
     """Return α to begin with, from a fit nearby or a low-rank pre-solve, and how to go on."""
     method = equations.method
     steps = Steps(problem.prior, may_factor=method.may_factor)
-    coupling = low_rank(problem.prior, rough=False) if method.volume else None
+    coupling = low_rank_of(problem.prior, rough=False) if method.volume else None
     if start is not None:
         steps.preconditioner = None if coupling is None else coupling.condition(start.sites)
         return steps.begin(start.sites), steps

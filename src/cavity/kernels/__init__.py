@@ -7,11 +7,9 @@ user's subclass, is served by ``Rule`` itself through its own ``__call__`` and `
 
 from cavity.kernels import (  # noqa: F401  (imported to be registered)
     composition,
-    constant,
-    dot_product,
-    periodic,
     radial,
-    rational_quadratic,
+    simple,
+    stationary,
 )
 from cavity.kernels.base import Rule, length_scales, register, rule
 from cavity.kernels.precomputed import Precomputed

@@ -1,26 +1,15 @@
 """What every kernel rule offers, a slow default for each offer, and the registry of rules."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import isqrt
 from typing import Any, TypeVar
 
 import numpy as np
-from array_api_compat import is_array_api_obj
+from array_api_compat import device, is_array_api_obj
 
 from cavity.arrays import Array, namespace, row_blocks, same_kind, to_numpy
-
-__all__ = [
-    "Rule",
-    "StationaryRule",
-    "count",
-    "entry",
-    "float_like",
-    "length_scales",
-    "register",
-    "rule",
-]
 
 _BUDGET = 64 * 2**20
 """Bytes that the gradient tensor of a kernel without a rule may take, temporaries included."""
@@ -94,17 +83,22 @@ class Rule:
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K(X, Z) without noise, or the training matrix K(X, X) with it if Z is None."""
         K = self.kernel(_plain(X)) if Z is None else self.kernel(_plain(X), _plain(Z))
-        return same_kind(_two_dimensional(K), float_like(X))
+        return same_kind(_two_dimensional(K), _float_like(X))
 
     def diag(self, X: Array) -> Array:
         """Return the diagonal of the training matrix, noise included."""
-        return same_kind(self.kernel.diag(_plain(X)), float_like(X))
+        return same_kind(self.kernel.diag(_plain(X)), _float_like(X))
 
     def noise(self, X: Array) -> Array:
-        """Return the part of ``diag(X)`` that is independent noise."""
+        """Return the part of ``diag(X)`` that is independent noise.
+
+        A registered rule has none unless it says so.
+        """
+        if type(self) is not Rule:
+            return full(X, 0.0)
         plain = _plain(X)
         found = [_noise(self.kernel, plain[i:j]) for i, j in row_blocks(len(plain))]
-        return same_kind(np.concatenate(found), float_like(X))
+        return same_kind(np.concatenate(found), _float_like(X))
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract weights with the derivatives of ``matrix(X, Z)``.
@@ -144,26 +138,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class StationaryRule(Rule):
-    """A kernel with k(x, x) = 1 and no noise, whatever its hyperparameters."""
+    """A kernel with k(x, x) = 1, whatever its hyperparameters."""
 
     def diag(self, X: Array) -> Array:
         """Return ones."""
-        return namespace(X).ones_like(X[:, 0])
-
-    def noise(self, X: Array) -> Array:
-        """Return zeros."""
-        return namespace(X).zeros_like(X[:, 0])
+        return full(X, 1.0)
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
         """Return zeros."""
         return np.zeros(len(self.theta))
-
-
-def float_like(X: Array) -> Array:
-    """Return an array of the kind that results for these inputs have; inputs may be any objects."""
-    if is_array_api_obj(X) and namespace(X).isdtype(X.dtype, "real floating"):
-        return X
-    return np.empty(0)
 
 
 def entry(hyperparameter: Any, value: float) -> Array:
@@ -174,6 +157,20 @@ def entry(hyperparameter: Any, value: float) -> Array:
 def count(X: Array) -> int:
     """Return the number of inputs, rows of an array or objects in a list."""
     return int(X.shape[0]) if is_array_api_obj(X) else len(X)
+
+
+def full(X: Array, value: float, *columns: int) -> Array:
+    """Return a vector with one value for each input, or a matrix with that many columns."""
+    like = _float_like(X)
+    xp, shape = namespace(like), (count(X), *columns)
+    return xp.full(shape, float(value), dtype=like.dtype, device=device(like))
+
+
+def _float_like(X: Array) -> Array:
+    """Return an array of the kind that results for these inputs have; inputs may be any objects."""
+    if is_array_api_obj(X) and namespace(X).isdtype(X.dtype, "real floating"):
+        return X
+    return np.empty(0)
 
 
 def _plain(X: Array) -> Any:
@@ -208,15 +205,15 @@ def _contract_in_blocks(kernel: Any, X: Any, Z: Any, G: Array, p: int) -> Array:
     if Z is not None:
         two = product(_blocks(X, size), _blocks(Z, size))
         return sum((_corner(kernel, X[a], Z[b], G[a, b]) for a, b in two), np.zeros(p))
-    blocks = [slice(0, len(X))] if len(X) <= 2 * size else list(_blocks(X, size))
+    blocks = [slice(0, len(X))] if len(X) <= 2 * size else _blocks(X, size)
     total = sum(np.tensordot(G[a, a], _gradient(kernel, X[a]), axes=2) for a in blocks)
     # G is symmetric: a corner on the other side contributes as much.
     pairs = combinations(blocks, 2)
     return total + 2.0 * sum(_corner(kernel, X[a], X[b], G[a, b]) for a, b in pairs)
 
 
-def _blocks(X: Any, size: int) -> Iterator[slice]:
-    return (slice(i, j) for i, j in row_blocks(len(X), size))
+def _blocks(X: Any, size: int) -> list[slice]:
+    return [slice(i, j) for i, j in row_blocks(len(X), size)]
 
 
 def _corner(kernel: Any, X: Any, Z: Any, G: Array) -> Array:

@@ -8,8 +8,6 @@ from scipy.special import gammaln, kve
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 
-__all__ = ["matern", "matern_slope"]
-
 _LARGE_ORDER = 25.0
 """From here on the expansion for large orders is exact to rounding, while K_ν overflows."""
 

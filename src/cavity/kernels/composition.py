@@ -10,8 +10,6 @@ from cavity.arrays import Array, clip, namespace
 from cavity.kernels.base import Rule, register, rule
 from cavity.kernels.scaled import ScaledRule, parts
 
-__all__ = ["ExponentiationRule", "ProductRule", "SumRule", "pair_rule"]
-
 
 @register(Sum, Product)
 def pair_rule(kernel: Any) -> Rule:
@@ -22,75 +20,71 @@ def pair_rule(kernel: Any) -> Rule:
 
 
 @dataclass(frozen=True)
-class _PairRule(Rule):
-    """A kernel made of two, ``k1`` and ``k2``."""
-
-    @property
-    def k1(self) -> Rule:
-        """The rule of the first kernel."""
-        return rule(self.kernel.k1)
-
-    @property
-    def k2(self) -> Rule:
-        """The rule of the second kernel."""
-        return rule(self.kernel.k2)
-
-
-@dataclass(frozen=True)
-class SumRule(_PairRule):
+class SumRule(Rule):
     """The sum of two kernels."""
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K₁ + K₂."""
-        K = self.k1.matrix(X, Z)
-        K += self.k2.matrix(X, Z)
+        a, b = _pair(self.kernel)
+        K = a.matrix(X, Z)
+        K += b.matrix(X, Z)
         return K
 
     def diag(self, X: Array) -> Array:
         """Return the sum of the diagonals."""
-        return self.k1.diag(X) + self.k2.diag(X)
+        a, b = _pair(self.kernel)
+        return a.diag(X) + b.diag(X)
 
     def noise(self, X: Array) -> Array:
         """Return the sum of the noises."""
-        return self.k1.noise(X) + self.k2.noise(X)
+        a, b = _pair(self.kernel)
+        return a.noise(X) + b.noise(X)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Hand the weights to both kernels."""
-        return np.append(self.k1.vjp(X, Z, G), self.k2.vjp(X, Z, G))
+        return np.concatenate([part.vjp(X, Z, G) for part in _pair(self.kernel)])
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
         """Hand the weights to both kernels."""
-        return np.append(self.k1.vjp_diag(X, g), self.k2.vjp_diag(X, g))
+        return np.concatenate([part.vjp_diag(X, g) for part in _pair(self.kernel)])
 
 
 @dataclass(frozen=True)
-class ProductRule(_PairRule):
+class ProductRule(Rule):
     """The elementwise product of two kernels."""
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return K₁ ∘ K₂."""
-        K = self.k1.matrix(X, Z)
-        K *= self.k2.matrix(X, Z)
+        a, b = _pair(self.kernel)
+        K = a.matrix(X, Z)
+        K *= b.matrix(X, Z)
         return K
 
     def diag(self, X: Array) -> Array:
         """Return the product of the diagonals."""
-        return self.k1.diag(X) * self.k2.diag(X)
+        a, b = _pair(self.kernel)
+        return a.diag(X) * b.diag(X)
 
     def noise(self, X: Array) -> Array:
         """Return what the product of the noiseless diagonals lacks."""
-        n1, n2 = self.k1.noise(X), self.k2.noise(X)
-        return n1 * self.k2.diag(X) + (self.k1.diag(X) - n1) * n2
+        a, b = _pair(self.kernel)
+        noise = a.noise(X)
+        return noise * b.diag(X) + (a.diag(X) - noise) * b.noise(X)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Hand each kernel the weights times the other's matrix."""
-        K1, K2 = self.k1.matrix(X, Z), self.k2.matrix(X, Z)
-        return np.append(self.k1.vjp(X, Z, G * K2, K1), self.k2.vjp(X, Z, G * K1, K2))
+        a, b = _pair(self.kernel)
+        A, B = a.matrix(X, Z), b.matrix(X, Z)
+        return np.append(a.vjp(X, Z, G * B, A), b.vjp(X, Z, G * A, B))
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
         """Hand each kernel the weights times the other's diagonal."""
-        d1, d2 = self.k1.diag(X), self.k2.diag(X)
-        return np.append(self.k1.vjp_diag(X, g * d2), self.k2.vjp_diag(X, g * d1))
+        a, b = _pair(self.kernel)
+        return np.append(a.vjp_diag(X, g * b.diag(X)), b.vjp_diag(X, g * a.diag(X)))
+
+
+def _pair(kernel: Any) -> tuple[Rule, Rule]:
+    return rule(kernel.k1), rule(kernel.k2)
 
 
 @register(Exponentiation)

@@ -7,8 +7,6 @@ import numpy as np
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import Rule
 
-__all__ = ["Precomputed"]
-
 
 @dataclass(frozen=True)
 class Precomputed(Rule):
@@ -49,15 +47,3 @@ class Precomputed(Rule):
                 "them separately"
             )
         return namespace(X).linalg.diagonal(X)
-
-    def noise(self, X: Array) -> Array:
-        """Return zeros: the matrix is taken as it is."""
-        return namespace(X).zeros_like(X[:, 0])
-
-    def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
-        """Return an empty gradient."""
-        return np.empty(0)
-
-    def vjp_diag(self, X: Array, g: Array) -> Array:
-        """Return an empty gradient."""
-        return np.empty(0)

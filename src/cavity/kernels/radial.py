@@ -16,9 +16,16 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from cavity.arrays import Array, namespace
 from cavity.kernels import bessel
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import centre, contract, elementwise, scale, tiles, tiles_of
-
-__all__ = ["RadialRule"]
+from cavity.kernels.distances import (
+    centre,
+    contract,
+    elementwise,
+    exp,
+    root,
+    scale,
+    tiles,
+    tiles_of,
+)
 
 
 class Profile(NamedTuple):
@@ -30,45 +37,47 @@ class Profile(NamedTuple):
 
 
 def _gaussian(D: Array) -> Array:
-    return namespace(D).exp(-0.5 * D)
+    D *= -0.5
+    return exp(D)
 
 
 def _exponential(D: Array) -> Array:
-    xp = namespace(D)
-    return xp.exp(-xp.sqrt(D))
+    return exp(-root(D))
 
 
 def _exponential_slope(D: Array) -> Array:
     xp = namespace(D)
     # exp(−r)/r, and no weight for coinciding points, whose differences vanish.
     r = xp.where(D == 0.0, xp.full_like(D, inf), xp.sqrt(D))
-    return xp.exp(-r) / r
-
-
-def _decay(D: Array, c: float) -> tuple[Array, Array]:
-    """Return t = sqrt(c) r and exp(−t)."""
-    xp = namespace(D)
-    t = xp.sqrt(c * D)
-    return t, xp.exp(-t)
+    return exp(-r) / r
 
 
 def _matern_3_2(D: Array) -> Array:
-    t, decay = _decay(D, 3.0)
-    return (1.0 + t) * decay
+    D *= 3.0
+    t = root(D)
+    decay = exp(-t)
+    t += 1.0
+    t *= decay
+    return t
 
 
 def _matern_3_2_slope(D: Array) -> Array:
-    return 3.0 * _decay(D, 3.0)[1]
+    D *= 3.0
+    decay = exp(-root(D))
+    decay *= 3.0
+    return decay
 
 
 def _matern_5_2(D: Array) -> Array:
-    t, decay = _decay(D, 5.0)
-    return (1.0 + t + t * t / 3.0) * decay
+    D *= 5.0
+    t = namespace(D).sqrt(D)
+    return (1.0 + t + D / 3.0) * exp(-t)
 
 
 def _matern_5_2_slope(D: Array) -> Array:
-    t, decay = _decay(D, 5.0)
-    return 5.0 / 3.0 * (1.0 + t) * decay
+    D *= 5.0
+    t = root(D)
+    return 5.0 / 3.0 * (1.0 + t) * exp(-t)
 
 
 _GAUSSIAN = Profile(_gaussian, _gaussian, rough=False)
@@ -120,6 +129,5 @@ class RadialRule(StationaryRule):
         if K is not None and profile is _GAUSSIAN:
             gradient = contract(G, U, V, tiles_of(K, Z is None))
         else:
-            scaled = scale(self.kernel.length_scale, X, Z)
-            gradient = c * contract(G, U, V, tiles(profile.w, *scaled, exact=profile.rough))
+            gradient = c * contract(G, U, V, tiles(profile.w, U, V, exact=profile.rough))
         return gradient if self.kernel.anisotropic else gradient.sum(keepdims=True)

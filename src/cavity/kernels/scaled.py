@@ -10,9 +10,6 @@ from cavity.arrays import Array, add_to_diagonal, inner_product, namespace
 from cavity.kernels.base import Rule, entry, rule
 from cavity.kernels.distances import inner
 
-__all__ = ["ScaledRule", "parts"]
-
-
 _ONE, _NO_NOISE = ConstantKernel(1.0, "fixed"), WhiteKernel(0.0, "fixed")
 
 

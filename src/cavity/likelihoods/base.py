@@ -13,8 +13,6 @@ from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods import numerical
 from cavity.sites import Marginals, Moments
 
-__all__ = ["REGISTRY", "Likelihood", "Powered", "draw_labels", "require_positive", "take"]
-
 REGISTRY: dict[str, Callable[[], Likelihood]] = {}
 """Likelihoods by name; a subclass declared with ``name=...`` enters itself."""
 
@@ -24,13 +22,17 @@ class Likelihood(ABC):
 
     A subclass says its log density, three derivatives of it and how to sample. Moments come from
     adaptive quadrature, which takes p for log-concave in f, unless it knows a closed form.
-    Labels are ±1 for classification and real for regression.
     """
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name is not None:
             REGISTRY[name] = cls
+
+    @property
+    def support(self) -> str:
+        """What y may be: "signs" (labels ±1), "counts" (0, 1, 2, …), "positive" or "reals"."""
+        return "signs"
 
     @property
     def offers(self) -> frozenset[str]:
@@ -131,8 +133,13 @@ class Powered(Likelihood):
         require_positive("eta", self.eta)
 
     @property
+    def support(self) -> str:
+        """As the likelihood itself."""
+        return self.base.support
+
+    @property
     def offers(self) -> frozenset[str]:
-        """What the likelihood itself offers."""
+        """As the likelihood itself."""
         return self.base.offers
 
     @property

@@ -9,8 +9,6 @@ from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood, require_positive, take
 from cavity.sites import Marginals, Moments
 
-__all__ = ["Gaussian"]
-
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Likelihood, name="gaussian"):
@@ -26,6 +24,8 @@ class Gaussian(Likelihood, name="gaussian"):
 
     noise_variance: Array | float = 1.0
     log_scale: Array | float = 0.0
+
+    support = "reals"
 
     def __post_init__(self) -> None:
         require_positive("noise_variance", self.noise_variance)

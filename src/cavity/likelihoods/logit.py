@@ -9,9 +9,10 @@ series (Experimental Mathematics 9, 2000); its derivatives and its integral serv
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import polynomial
 
 from cavity.arrays import Array, clip, namespace, same_kind
 from cavity.arrays.special import erfcx, ndtr
@@ -19,63 +20,40 @@ from cavity.likelihoods.base import Likelihood, draw_labels
 from cavity.likelihoods.normal import hazard, proper, standardise
 from cavity.sites import Marginals, Moments
 
-__all__ = ["Logit"]
-
 # The relative error of 1/(1+x) is 5.8^−n, that of 1/(1+x)³ some n⁴ times as much.
 _DEGREE = 28
 
-Polynomial = list[Fraction]
 
+def _reciprocal(n: int) -> Array:
+    """(1 − P(x)/P(−1))/(1 + x) for P(x) = T_n(1 − 2x), close to 1/(1 + x) on [0, 1].
 
-def _chebyshev(n: int) -> Polynomial:
-    """Coefficients of T_n(1 − 2x), lowest first."""
-    before, now = [Fraction(1)], [Fraction(1), Fraction(-2)]
+    Coefficients are exact, the lowest first.
+    """
+    one = Fraction(1)
+    before, P = np.array([one]), np.array([one, -2 * one])
     for _ in range(n - 1):
-        twice = _plus([2 * c for c in now], _shift([-4 * c for c in now], 1))
-        before, now = now, _plus(twice, [-c for c in before])
-    return now
-
-
-def _plus(p: Polynomial, q: Polynomial) -> Polynomial:
-    size = max(len(p), len(q))
-    p, q = p + [Fraction(0)] * (size - len(p)), q + [Fraction(0)] * (size - len(q))
-    return [a + b for a, b in zip(p, q, strict=True)]
-
-
-def _shift(p: Polynomial, by: int) -> Polynomial:
-    return [Fraction(0)] * by + p
-
-
-def _slope(p: Polynomial) -> Polynomial:
-    return [k * c for k, c in enumerate(p)][1:]
-
-
-def _reciprocal(n: int) -> Polynomial:
-    """(1 − P(x)/P(−1))/(1 + x) for P(x) = T_n(1 − 2x), close to 1/(1 + x) on [0, 1]."""
-    P = _chebyshev(n)
+        before, P = P, polynomial.polysub(polynomial.polymul([2, -4], P), before)
     at_pole = sum(c * (-1) ** k for k, c in enumerate(P))
-    quotient: Polynomial = []
-    for c in _plus([Fraction(1)], [-c / at_pole for c in P])[:-1]:
-        quotient.append(c - (quotient[-1] if quotient else 0))
-    return quotient
+    return polynomial.polydiv(polynomial.polysub([one], P / at_pole), [one, one])[0]
 
 
 def _tables() -> tuple[Array, Array]:
     """Rows of coefficients in x for σ, σ², σ³, σ′, σ″ and −log σ(|f|), on f < 0 and on f > 0."""
+    times, slope = polynomial.polymul, polynomial.polyder
     one = _reciprocal(_DEGREE)
-    two = [-c for c in _slope(one)]
-    three = [-c / 2 for c in _slope(two)]
-    log = [Fraction(0)] + [c / (k + 1) for k, c in enumerate(one)]
-    first = _shift(two, 1)
-    second = _plus(_shift(three, 1), [-c for c in _shift(three, 2)])
-    below = [_shift(one, 1), _shift(two, 2), _shift(three, 3), first, second, log]
-    above = [one, two, three, first, [-c for c in second], log]
-    return _rows(below), _rows(above)
+    two = -slope(one)
+    three = -slope(two) / 2
+    log = [0, *(c / (k + 1) for k, c in enumerate(one))]
+    first, second = times([0, 1], two), times([0, 1, -1], three)
+    below = [times([0, 1], one), times([0, 0, 1], two), times([0, 0, 0, 1], three)]
+    return _rows([*below, first, second, log]), _rows([one, two, three, first, -second, log])
 
 
-def _rows(polynomials: list[Polynomial]) -> Array:
-    zero = [Fraction(0)] * (_DEGREE + 1)
-    return np.array([[float(c) for c in _plus(p, zero)] for p in polynomials])
+def _rows(polynomials: list[Any]) -> Array:
+    rows = np.zeros((len(polynomials), _DEGREE + 1))
+    for row, coefficients in zip(rows, polynomials, strict=True):
+        row[: len(coefficients)] = coefficients
+    return rows
 
 
 _BELOW, _ABOVE = _tables()

@@ -11,8 +11,6 @@ from cavity.arrays import Array, clip, is_numpy_array, namespace
 from cavity.arrays.special import log_ndtr
 from cavity.sites import Marginals
 
-__all__ = ["hazard", "log_ndtr_derivatives", "proper", "standardise"]
-
 # The formulas in h lose a factor z² for each derivative beyond the first, the continued fraction
 # needs the more terms the smaller −z. At −4, with 30, four derivatives keep ten digits on either
 # side; the excess alone keeps twelve up to −10, where twelve terms do.
@@ -61,17 +59,7 @@ def _direct_hazard(z: Array, log_cdf: Array) -> Array:
 
 
 def hazard(z: Array) -> tuple[Array, Array, Array]:
-    """Return log Φ(z), the hazard h(z) = φ(z)/Φ(z) and the excess z + h(z).
-
-    Parameters
-    ----------
-    z : array
-        Points, at most 1e154 in size.
-
-    Returns
-    -------
-    log_cdf, h, excess : array
-    """
+    """Return log Φ(z), the hazard h(z) = φ(z)/Φ(z) and the excess z + h(z), for |z| up to 1e154."""
     xp = namespace(z)
     log_cdf = log_ndtr(z)
     tail, t, near = _split(z, _EXCESS_TAIL)
@@ -84,17 +72,7 @@ def hazard(z: Array) -> tuple[Array, Array, Array]:
 
 
 def log_ndtr_derivatives(z: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the first four derivatives of log Φ at z.
-
-    Parameters
-    ----------
-    z : array
-        Points, at most 1e154 in size.
-
-    Returns
-    -------
-    d1, d2, d3, d4 : array
-    """
+    """Return the first four derivatives of log Φ at z, for |z| up to 1e154."""
     xp = namespace(z)
     tail, t, near = _split(z, _TAIL)
     if _is_empty(tail):

@@ -12,8 +12,6 @@ from cavity.likelihoods.normal import hazard, log_ndtr_derivatives, proper, stan
 from cavity.likelihoods.numerical import average
 from cavity.sites import Marginals, Moments
 
-__all__ = ["Probit", "Step"]
-
 
 @dataclass(frozen=True)
 class Probit(Likelihood, name="probit"):

@@ -12,8 +12,6 @@ from numpy.polynomial import legendre
 
 from cavity.arrays import Array, namespace, same_kind
 
-__all__ = ["graded_edges", "integrate"]
-
 Integrands = Callable[[Array], Sequence[Array]]
 Panels = tuple[Array, Array, Array, Array]
 
@@ -50,17 +48,9 @@ def graded_edges(width: Array, reach: Array, count: int = 6) -> list[Array]:
 def integrate(integrands: Integrands, edges: Sequence[Array]) -> list[Array]:
     """Integrate several functions over the panels between the edges, refined as needed.
 
-    Parameters
-    ----------
-    integrands : callable
-        From nodes of shape (q, ...) to a sequence of J arrays of that shape.
-    edges : sequence of array
-        Increasing edges of the first panels, one array of the examples' shape for each.
-
-    Returns
-    -------
-    list of J arrays
-        Integrals, to about 1e-13 of the integral of the integrand's size.
+    The functions map nodes of shape (q, ...) to as many arrays of that shape; the edges increase,
+    each an array of the examples' shape. Integrals err by about 1e-13 of that of the integrand's
+    size.
     """
     xp = namespace(edges[0])
     first = [_panel(integrands, a, b - a) for a, b in pairwise(edges)]

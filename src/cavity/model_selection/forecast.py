@@ -114,7 +114,7 @@ class PowerLaw(NamedTuple):
     misfit: float
 
     def __call__(self, x: Array) -> Array:
-        """Return the fit's value."""
+        """Return a + b x^−c."""
         return self.a + self.b * x**-self.c
 
 

@@ -1,172 +1,149 @@
-"""Changes of the basis and of the prior: grow, delete, fade, refresh, recondition."""
+"""Changes of a posterior other than by examples: of its basis, its memory and its prior."""
 
 import numpy as np
 from scipy.linalg import qr_delete
 
-from cavity.arrays import (
-    Array,
-    NotPositiveDefiniteError,
-    cholesky,
-    invert_lower,
-    solve_lower,
-)
-from cavity.online.state import Covariance, Features, State, empty_state, features
-
-__all__ = ["delete", "fade", "grow", "log_normaliser", "mend", "recondition", "worth"]
+from cavity.arrays import Array, NotPositiveDefiniteError, cholesky, invert_lower, solve_lower
+from cavity.online.posterior import BasisFeatures, OnlinePosterior, features
+from cavity.priors import KernelRule
 
 _DRIFT = 1e-10
 """Relative error of L Lᵀ at which the factor is computed afresh."""
 _SMALLEST = 1e-14
-"""Eigenvalue of Σ below which rounding is all that is left of it."""
+"""The least eigenvalue of Σ; one below it is rounding."""
 
 
-def grow(state: State, x: Array, seen: Features) -> State:
-    """Make an input a basis point; the posterior process stays the same.
-
-    Parameters
-    ----------
-    state : State
-    x : array of shape (1, d)
-    seen : Features
-        Of this one input.
-    """
-    b = len(state.mean)
+def grow(posterior: OnlinePosterior, x: Array, seen: BasisFeatures) -> OnlinePosterior:
+    """Make an input x, of shape (1, d), a basis point; the posterior process stays the same."""
+    b = len(posterior.mean)
     L, cov = np.zeros((b + 1, b + 1)), np.zeros((b + 1, b + 1))
-    L[:b, :b], L[b, :b], L[b, b] = state.L, seen.phi[:, 0], np.sqrt(seen.own[0])
-    cov[:b, :b], cov[b, b] = state.cov, 1.0
-    return state._replace(
-        Z=np.concatenate([state.Z, x]),
+    L[:b, :b], L[b, :b], L[b, b] = posterior.L, seen.phi[:, 0], np.sqrt(seen.residual[0])
+    cov[:b, :b], cov[b, b] = posterior.cov, 1.0
+    return posterior._replace(
+        Z=np.concatenate([posterior.Z, x]),
         L=L,
-        mean=np.append(state.mean, 0.0),
+        mean=np.append(posterior.mean, 0.0),
         cov=cov,
-        changes=state.changes + 1,
+        changes=posterior.changes + 1,
     )
 
 
-def worth(state: State) -> Array:
+def scores(posterior: OnlinePosterior) -> Array:
     """Return the score ε_i = α_i²/(Q_ii + C_ii) of each basis point."""
-    W = invert_lower(state.L.copy())
+    W = invert_lower(posterior.L.copy())
     # Q + C = L⁻ᵀ Σ L⁻¹ is the posterior covariance of K⁻¹ f, and α its mean.
-    return (W.T @ state.mean) ** 2 / np.einsum("ij,ij->j", W, state.cov @ W)
+    return (W.T @ posterior.mean) ** 2 / np.einsum("ij,ij->j", W, posterior.cov @ W)
 
 
-def delete(state: State, i: int) -> State:
+def delete(posterior: OnlinePosterior, i: int) -> OnlinePosterior:
     """Take a basis point out, at the least KL divergence from the old posterior to the new.
 
     The projection is the posterior *given* that [K⁻¹ f]_i = w·f̃ vanishes, w = L⁻¹ e_i: that
-    the point's value is the one that the others predict. w is also the one direction that no other
-    basis point's value depends on; rotations that put it last leave a triangular factor.
+    the point's value is the one that the others predict. No other basis point's value depends on
+    the direction w, so rotations that put it last leave a triangular factor of the others.
     """
-    b = len(state.mean)
-    unit = np.zeros(b)
-    unit[i] = 1.0
-    w = solve_lower(state.L, unit)
-    s = state.cov @ w
-    mean = state.mean - s * ((w @ state.mean) / (w @ s))
-    cov = state.cov - np.outer(s, s / (w @ s))
-    U, R = qr_delete(np.eye(b), state.L.T, i, which="col")
-    # The same rotations, applied from either side to what stands in the place of the identity.
-    half, _ = qr_delete(cov, state.L.T, i, which="col")
-    cov, _ = qr_delete(half.T, state.L.T, i, which="col")
+    unit = np.eye(len(posterior.mean))
+    w = solve_lower(posterior.L, unit[i].copy())
+    s = posterior.cov @ w
+    mean = posterior.mean - s * ((w @ posterior.mean) / (w @ s))
+    cov = posterior.cov - np.outer(s, s / (w @ s))
+    U, R = qr_delete(unit, posterior.L.T, i, which="col")
+    # The same rotations, applied to the covariance from both sides.
+    half, _ = qr_delete(cov, posterior.L.T, i, which="col")
+    cov, _ = qr_delete(half.T, posterior.L.T, i, which="col")
     sign = np.where(np.diagonal(R) < 0.0, -1.0, 1.0)
-    return state._replace(
-        Z=np.delete(state.Z, i, axis=0),
+    return posterior._replace(
+        Z=np.delete(posterior.Z, i, axis=0),
         L=np.ascontiguousarray(R[:-1].T * sign),
         mean=(U.T @ mean)[:-1] * sign,
         cov=_symmetric(cov[:-1, :-1] * np.outer(sign, sign)),
-        changes=state.changes + 1,
+        changes=posterior.changes + 1,
     )
 
 
-def fade(state: State, share: float) -> State:
-    """Raise all that the data have said to a power below one: back towards the prior.
+def fade(posterior: OnlinePosterior, share: float) -> OnlinePosterior:
+    """Raise the data's part of the posterior to a power below one: back towards the prior.
 
-    The data's part of the posterior's natural parameters, Σ⁻¹ − I and Σ⁻¹ μ, is multiplied by the
-    share ρ: Σ ← Σ D⁻¹ and μ ← ρ D⁻¹ μ with D = (1 − ρ) Σ + ρ I.
+    Its natural parameters, Σ⁻¹ − I and Σ⁻¹ μ, are multiplied by the share ρ: Σ ← Σ D⁻¹ and
+    μ ← ρ D⁻¹ μ with D = (1 − ρ) Σ + ρ I.
     """
-    D = (1.0 - share) * state.cov + share * np.eye(len(state.mean))
+    D = (1.0 - share) * posterior.cov + share * np.eye(len(posterior.mean))
     L = cholesky(D)
-    half = solve_lower(L, np.column_stack([state.cov, share * state.mean]))
+    half = solve_lower(L, np.column_stack([posterior.cov, share * posterior.mean]))
     back = solve_lower(L, half, transpose=True)
-    return state._replace(mean=back[:, -1].copy(), cov=_symmetric(back[:, :-1]))
+    return posterior._replace(mean=back[:, -1].copy(), cov=_symmetric(back[:, :-1]))
 
 
-def mend(kernel: Covariance, state: State) -> State:
-    """Return the state with its factor computed afresh if a row of it has drifted.
+def mend(rule: KernelRule, posterior: OnlinePosterior) -> OnlinePosterior:
+    """Return the posterior with L computed afresh if a row of L Lᵀ has drifted.
 
-    A different row is looked at each time, so that the check costs no more than a change.
+    Each call checks another row, so that the check costs no more than a change of the basis.
     """
-    b = len(state.mean)
-    if not b:
-        return state
-    i = state.changes % b
-    row, own = kernel.matrix(state.Z[i : i + 1], state.Z)[0], state.L @ state.L[i]
-    if np.max(np.abs(row - own)) <= _DRIFT * np.max(np.abs(row)):
-        return state
+    i = posterior.changes % len(posterior.mean)
+    row = rule.matrix(posterior.Z[i : i + 1], posterior.Z)[0]
+    if np.max(np.abs(row - posterior.L @ posterior.L[i])) <= _DRIFT * np.max(np.abs(row)):
+        return posterior
     try:
-        return state._replace(L=cholesky(np.ascontiguousarray(kernel.matrix(state.Z, state.Z))))
+        return posterior._replace(
+            L=cholesky(np.ascontiguousarray(rule.matrix(posterior.Z, posterior.Z)))
+        )
     except NotPositiveDefiniteError:
-        # Basis points this close have a factor only as grown, one by one.
-        return state
+        # Basis points this close have no factor but the one that has grown point by point.
+        return posterior
 
 
-def proper(state: State) -> State:
-    """Return the state with a covariance that rounding has not made indefinite."""
+def proper(posterior: OnlinePosterior) -> OnlinePosterior:
+    """Return the posterior with a covariance that rounding has not made indefinite."""
     try:
-        cholesky(state.cov.copy())
+        cholesky(posterior.cov.copy())
     except NotPositiveDefiniteError:
-        values, U = np.linalg.eigh(state.cov)
-        return state._replace(cov=_symmetric((U * np.clip(values, _SMALLEST, 1.0)) @ U.T))
-    return state
+        values, U = np.linalg.eigh(posterior.cov)
+        return posterior._replace(cov=_symmetric((U * np.clip(values, _SMALLEST, 1.0)) @ U.T))
+    return posterior
 
 
-def recondition(old: Covariance, new: Covariance, state: State, tol: float) -> State:
-    """Put what the data have said at the basis points behind another prior.
+def recondition(new: KernelRule, posterior: OnlinePosterior, novelty: float) -> OnlinePosterior:
+    """Return the posterior under another prior, without the data.
 
     The data's part of the posterior, exp(h·f − f·T f/2) in the basis points' values f, is kept and
-    multiplied into the new prior. Basis points that others tell under the new prior are dropped,
-    and speak through these. The evidence changes by the ratio of the two normalisers.
-
-    Parameters
-    ----------
-    old, new : Covariance
-    state : State
-    tol : float
-        As in `Options`.
+    multiplied into the new prior. Basis points that are not novel under the new prior are dropped,
+    and their part is expressed in the others. The evidence changes by the ratio of the normalisers.
     """
-    values, U = np.linalg.eigh(state.cov)
+    values, U = np.linalg.eigh(posterior.cov)
     values = np.clip(values, _SMALLEST, 1.0)
-    fresh = _basis(new, state.Z, tol)
-    P = features(new, fresh.Z, fresh.L, state.Z).phi
+    fresh = _basis(new, posterior.Z, novelty)
+    P = features(new, fresh, posterior.Z).phi
     # T = A Aᵀ and h in the values f = L f̃, then in the new coordinates, f = Pᵀ f̃'.
-    A = P @ solve_lower(state.L, U * np.sqrt(1.0 / values - 1.0), transpose=True)
-    natural = U @ ((U.T @ state.mean) / values)
-    h = P @ solve_lower(state.L, natural, transpose=True)
+    A = P @ solve_lower(posterior.L, U * np.sqrt(1.0 / values - 1.0), transpose=True)
+    natural = U @ ((U.T @ posterior.mean) / values)
+    h = P @ solve_lower(posterior.L, natural, transpose=True)
     L = cholesky(np.eye(len(h)) + A @ A.T)
     W = invert_lower(L)
     cov = W.T @ W
     after = fresh._replace(mean=cov @ h, cov=_symmetric(cov))
-    change = log_normaliser(after) - log_normaliser(state)
+    change = _log_normaliser(after) - _log_normaliser(posterior)
     return after._replace(
-        log_evidence=state.log_evidence + change, seen=state.seen, changes=state.changes + 1
+        log_evidence=posterior.log_evidence + change,
+        seen=posterior.seen,
+        changes=posterior.changes + 1,
     )
 
 
-def _basis(kernel: Covariance, Z: Array, tol: float) -> State:
-    """Return the prior at those of the points that others do not tell."""
-    state = empty_state(Z.shape[1])
+def _basis(rule: KernelRule, Z: Array, novelty: float) -> OnlinePosterior:
+    """Return the prior at those of the points that are novel after the ones before them."""
+    posterior = OnlinePosterior.empty(Z.shape[1])
     for x in Z[:, None]:
-        seen = features(kernel, state.Z, state.L, x)
-        if seen.own[0] > tol * seen.prior[0]:
-            state = grow(state, x, seen)
-    return state
+        seen = features(rule, posterior, x)
+        if seen.residual[0] > novelty * seen.prior[0]:
+            posterior = grow(posterior, x, seen)
+    return posterior
 
 
-def log_normaliser(state: State) -> float:
-    """Return log E exp(h·f̃ − f̃·T f̃/2) under the prior, of the data's part of a posterior."""
-    values, U = np.linalg.eigh(state.cov)
+def _log_normaliser(posterior: OnlinePosterior) -> float:
+    """Return log E exp(h·f̃ − f̃·T f̃/2), the prior's mean of the data's part of a posterior."""
+    values, U = np.linalg.eigh(posterior.cov)
     values = np.clip(values, _SMALLEST, 1.0)
-    return float(0.5 * np.sum((U.T @ state.mean) ** 2 / values) + 0.5 * np.sum(np.log(values)))
+    return float(0.5 * np.sum((U.T @ posterior.mean) ** 2 / values) + 0.5 * np.sum(np.log(values)))
 
 
 def _symmetric(A: Array) -> Array:

@@ -1,11 +1,13 @@
 """Gaussian priors over the latent values, and the posteriors that go with them."""
 
-from cavity.priors.base import Coupling, KernelRule, Posterior, Prior, RowsPosterior
+from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, RowsPosterior
 from cavity.priors.dense import DensePosterior, DensePrior
-from cavity.priors.inducing import InducingPosterior, InducingPrior, InducingRows, low_rank
+from cavity.priors.inducing import InducingPosterior, InducingPrior
+from cavity.priors.low_rank import InducingRows, low_rank_of
 from cavity.priors.squares import OthersSquares
 
 __all__ = [
+    "PRIORS",
     "Coupling",
     "DensePosterior",
     "DensePrior",
@@ -17,5 +19,5 @@ __all__ = [
     "Posterior",
     "Prior",
     "RowsPosterior",
-    "low_rank",
+    "low_rank_of",
 ]

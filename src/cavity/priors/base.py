@@ -1,5 +1,6 @@
 """What inference asks of a prior over the latent values, and of the posterior it turns into."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from cavity.arrays import Array
@@ -29,6 +30,9 @@ class KernelRule(Protocol):
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x), noise included."""
+
+    def noise(self, X: Any) -> Array:
+        """Return the part of ``diag(X)`` that is independent noise."""
 
     def vjp(self, X: Any, Z: Any, G: Array, K: Array | None = None) -> Array:
         """Return Σ_ij G_ij ∂k(x_i, z_j)/∂theta."""
@@ -81,6 +85,10 @@ class Posterior(Protocol):
 
     def gradient(self, shares: Any) -> Array:
         """Return d log Z/d theta from the sum of the shares."""
+
+
+PRIORS: dict[str, Callable[[KernelRule, Any], Any]] = {}
+"""Every prior by its name: how it is made from a kernel rule and the inputs of a table."""
 
 
 class RowsPosterior(Protocol):

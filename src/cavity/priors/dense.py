@@ -27,7 +27,7 @@ from cavity.arrays import (
     solve_lower,
     symmetric_product,
 )
-from cavity.priors.base import KernelRule
+from cavity.priors.base import PRIORS, KernelRule
 from cavity.sites import Local, Marginals, Rows, Sites, Slope
 
 # 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
@@ -135,7 +135,7 @@ class _Factor:
     @cached_property
     def inverse_diagonal(self) -> Array:
         """[B⁻¹]_ii: the squared norms of the columns of L⁻¹."""
-        return column_square_sums(self.inverse, lower=True)
+        return column_square_sums(self.inverse)
 
     def half_solve(self, V: Array, *, transpose: bool = False) -> Array:
         """Return L⁻¹ V, or L⁻ᵀ V."""
@@ -285,9 +285,9 @@ class DensePosterior:
         other._factor = self._factor
         return other
 
-    def B_inverse(self, *, whole: bool = True) -> Array:
-        """Return B⁻¹, a new matrix; or what `symmetric_product` needs of it."""
-        return lower_gram(copy(self._factor.inverse), whole=whole)
+    def B_inverse(self) -> Array:
+        """Return B⁻¹, a new matrix."""
+        return lower_gram(copy(self._factor.inverse))
 
     @cached_property
     def cancels(self) -> Array:
@@ -338,3 +338,6 @@ def half_log_det(L: Array) -> Array:
     """Return Σ log L_ii."""
     xp = namespace(L)
     return xp.sum(xp.log(xp.linalg.diagonal(L)))
+
+
+PRIORS["dense"] = DensePrior.of

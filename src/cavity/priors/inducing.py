@@ -5,8 +5,7 @@ f = P u + e with u ~ N(0, I) and independent e of variance r = k(x, x) − |P_i|
 the rows add to the posterior of u are two sums, so rows can be visited in blocks, in any order.
 """
 
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from cavity.arrays import (
     Array,
@@ -16,23 +15,13 @@ from cavity.arrays import (
     column_square_sums,
     gram,
     invert_lower,
-    is_numpy_array,
     lower_product,
     matmul,
     namespace,
-    pivots,
 )
-from cavity.priors.base import KernelRule
-from cavity.priors.dense import DensePrior, half_log_det
+from cavity.priors.base import PRIORS, KernelRule
+from cavity.priors.dense import half_log_det
 from cavity.sites import Local, Marginals, Rows, Sites, Slope
-
-_FEWEST = 650
-"""Rows from which on a low-rank approximation of K pays: fits at n = 500 cost 14 % more with it,
-at 800 8 % less, at 1,600 a third less."""
-_ENOUGH, _SHARE = 250, 8
-"""So many rows may lend their columns, or one in eight of a large table."""
-_RTOL = 3e-5
-"""Variance left over, as a share of the largest, that is not worth another column."""
 
 
 class Features(NamedTuple):
@@ -148,9 +137,9 @@ class InducingPrior(NamedTuple):
 
     def features(self, rows: Rows) -> Features:
         """Return the rows as seen from the inducing points."""
-        P = self._whiten(rows.X)
+        P = self.whiten(rows.X)
         k = self.rule.diag(rows.X)
-        left = _left_over(k, P)
+        left = left_over(k, P)
         return (
             Features(rows.X, P, k, left) if self.whole else Features(rows.X, P, k, 0.0 * left, left)
         )
@@ -166,7 +155,8 @@ class InducingPrior(NamedTuple):
             sums = Sums(zero, zero[0, :], 0.0)
         return InducingPosterior(self, Whitened.of(sums))
 
-    def _whiten(self, X: Any) -> Array:
+    def whiten(self, X: Any) -> Array:
+        """Return P = k(X, Z) W', the inputs in the coordinates of u."""
         return lower_product(self.W, self.rule.matrix(X, self.Z).T).T
 
 
@@ -191,9 +181,9 @@ class InducingPosterior(NamedTuple):
 
     def at(self, X: Any, variance: Array | None = None) -> Marginals:
         """Return mean and variance at new inputs, whose prior variances may be given."""
-        P = self.prior._whiten(X)
+        P = self.prior.whiten(X)
         k = self.prior.rule.diag(X) if variance is None else variance
-        return Marginals(matmul(P, self.values.w), _left_over(k, P) + self.values.spread(P))
+        return Marginals(matmul(P, self.values.w), left_over(k, P) + self.values.spread(P))
 
     def contract(
         self,
@@ -248,94 +238,8 @@ class Shares(NamedTuple):
     square: Array
 
 
-class InducingRows:
-    """All rows of a low-rank prior at once, as Newton's method for the means wants them.
-
-    Parameters
-    ----------
-    P : array of shape (n, m)
-    diag : array of shape (n,)
-        The prior variances.
-    """
-
-    factors_cheaply: ClassVar[bool] = True
-
-    def __init__(self, P: Array, diag: Array) -> None:
-        self.seen = Features(None, P, diag, _left_over(diag, P))
-
-    @property
-    def diag(self) -> Array:
-        """Prior variances."""
-        return self.seen.prior
-
-    def product(self, a: Array) -> Array:
-        """Return K a."""
-        P = self.seen.P
-        return matmul(P, matmul(P.T, a)) + self.seen.left * a
-
-    def condition(self, sites: Sites) -> "InducingRowsPosterior":
-        """Return the posterior given the sites."""
-        return InducingRowsPosterior(self.seen, sites)
-
-
-class InducingRowsPosterior:
-    """The posterior of all rows of a low-rank prior.
-
-    Parameters
-    ----------
-    seen : Features
-    sites : Sites
-    """
-
-    def __init__(self, seen: Features, sites: Sites) -> None:
-        self.seen, self.sites = seen, sites
-
-    @cached_property
-    def values(self) -> Whitened:
-        """The posterior of u."""
-        return Whitened.of(self.seen.sums(self.sites))
-
-    @property
-    def alpha(self) -> Array:
-        """Weights α = ν − τ μ."""
-        return self.values.alpha(self.seen, self.sites)
-
-    def local(self) -> Local:
-        """Return what the posterior says of each row."""
-        return self.values.local(self.seen, self.sites)
-
-    def solve(self, v: Array) -> Array:
-        """Return B⁻¹ v = E⁻¹ (v − U A⁻¹ U' E⁻¹ v) with E = diag(1 + τ r) and U = S P."""
-        e, _ = self.seen.scaled(self.sites)
-        s = namespace(v).sqrt(self.sites.tau)
-        pulled = self.values.solve(matmul(self.seen.P.T, s * v / e))
-        return (v - s * matmul(self.seen.P, pulled)) / e
-
-
-def low_rank(prior: DensePrior, *, rough: bool = True) -> InducingRows | None:
-    """Return a low-rank approximation of a dense prior, None where it would not pay.
-
-    K ≈ P P' + diag(r), exact on the diagonal. Every few rows lend their columns, as many as a
-    pivoted Cholesky factorisation among these rows finds to matter.
-
-    Parameters
-    ----------
-    prior : DensePrior
-    rough : bool
-        Whether to accept one that leaves something over because all of these rows matter.
-    """
-    K, n = prior.K, prior.size
-    if n < _FEWEST or not is_numpy_array(K):
-        return None
-    step = min(_SHARE, max(2, n // _ENOUGH))
-    L, order = pivots(K[::step, ::step], _RTOL * float(prior.diag.max()))
-    if not len(order) or (not rough and step * len(order) >= n):
-        return None
-    # K is symmetric, and its rows are closer together in memory than its columns.
-    return InducingRows(lower_product(invert_lower(L), K[step * order]).T, prior.diag)
-
-
-def _left_over(prior: Array, P: Array) -> Array:
+def left_over(prior: Array, P: Array) -> Array:
+    """Return the prior variances that P does not account for."""
     return clip(prior - column_square_sums(P.T), low=0.0)
 
 
@@ -345,3 +249,7 @@ def _given(seen: Features, sites: Sites | None) -> Sites:
         return sites
     zero = 0.0 * seen.prior
     return Sites(zero, zero)
+
+
+# Without a choice of points, all inputs are inducing points.
+PRIORS["inducing"] = InducingPrior.of

@@ -15,7 +15,7 @@ class OthersSquares:
     """
 
     def __init__(self, posterior: DensePosterior) -> None:
-        B = posterior.B_inverse(whole=False)
+        B = posterior.B_inverse()
         xp = namespace(B)
         self._posterior = posterior
         self._u = xp.where(posterior.cancels, 1.0, posterior.sites.tau)

@@ -134,14 +134,7 @@ def analyse(
 ) -> Analysis:
     """Fit a model and compute everything in its report.
 
-    Parameters
-    ----------
-    data : Prepared
-    settings : Settings
-    command : str
-        Recorded in the analysis.
-    tell : callable
-        Called with a description of each step before it begins.
+    The command is recorded; ``tell`` is called with a description of each step before it begins.
     """
     tell("tuning the kernel")
     begin = time.perf_counter()
@@ -197,14 +190,14 @@ def _about_model(
     fitted: Any, settings: Settings, data: Prepared, seconds: float, warned: list[str]
 ) -> ModelSummary:
     is_classes = data.task == "classification"
-    has_correction = is_classes and hasattr(fitted, "evidence_correction_")
+    correction = getattr(fitted, "evidence_correction_", None)
     return ModelSummary(
         kernel=kernel_text(fitted.kernel_, data.classes),
         inference=settings.inference if is_classes else "exact",
         likelihood=settings.likelihood if is_classes else "gaussian",
         log_evidence=float(fitted.log_marginal_likelihood_value_),
-        evidence_correction=float(fitted.evidence_correction_) if has_correction else None,
-        converged=bool(fitted.converged_) if is_classes else True,
+        evidence_correction=None if correction is None else float(correction),
+        converged=not is_classes or bool(fitted.converged_),
         seconds=seconds,
         warnings=warned,
     )
@@ -213,14 +206,8 @@ def _about_model(
 def compare(data: Prepared, kernel: Kernel, settings: Settings, tune: bool = False) -> list[Record]:
     """Compare all inference methods; a row of `compare_inference` for each.
 
-    Parameters
-    ----------
-    data : Prepared
-    kernel : kernel object
-        If each class has its own, their geometric mean is used.
-    settings : Settings
-    tune : bool
-        Whether each method tunes the kernel by its own evidence.
+    If each class has its own kernel, their geometric mean is used. With ``tune``, each method tunes
+    the kernel by its own evidence.
     """
     if isinstance(kernel, CompoundKernel):
         theta = np.mean([part.theta for part in kernel.kernels], axis=0)

@@ -63,19 +63,8 @@ class Counts:
 class Goal:
     """A box to type a goal into; the page's script answers from a tabulated curve.
 
-    Attributes
-    ----------
-    name : str
-    before, after : str
-        The text around the box.
-    start : str
-        What is in the box at first.
-    unit : float
-        The curve's value for a one in the box: 0.01 for percentages.
-    n_rows : int
-        The present number of rows.
-    sizes, values : sequences of float
-        The curve, by increasing size.
+    There is text before and after the box, and a number in it from the start. The unit is the
+    curve's value for a one in the box: 0.01 for percentages. Sizes increase.
     """
 
     kind: ClassVar[str] = "goal"

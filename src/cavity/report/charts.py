@@ -1,194 +1,239 @@
-"""The charts of a report, each a Vega-Lite specification."""
+"""The charts of a report, each a Vega-Lite specification.
+
+Colours are the page's CSS variables, so the same chart works in light, in dark and on paper.
+"""
 
 from typing import Any
 
 import altair as alt
 
-from cavity.report.drawing import (
-    ACCENT,
-    FAINT,
-    INK,
-    MUTED,
-    SOFT,
-    chart,
-    finish,
-    nominal,
-    quantity,
-    tips,
-)
-
-Json = dict[str, Any]
+_INK, _MUTED, _FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
+_ACCENT, _SOFT = "var(--accent)", "var(--soft)"
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 _ROW = 34
+Json = dict[str, Any]
 
 
-def scores(rows: list[Json], title: str, form: str, alt_text: str) -> Json:
+def scores(rows: list[Json], title: str, form: str) -> Json:
     """Draw scores with their 95 % intervals; rows have name, value, low, high and ours."""
-    hover = tips(name=("", ""), value=(title, form), low=("from", form), high=("to", form))
-    return _dot_plot(rows, hover, alt_text, title=title, zero=True, format=form, tickCount=5)
+    hover = _tips(name=("", ""), **_interval(title, form))
+    return _dot_plot(rows, hover, title=title, zero=True, format=form)
 
 
-def evidences(rows: list[Json], alt_text: str) -> Json:
+def evidences(rows: list[Json]) -> Json:
     """Draw log evidences with bars of the size of the correction; rows as in `scores`."""
-    hover = tips(
+    hover = _tips(
         name=("", ""),
         value=("log evidence", ",.3f"),
         loo_log_loss=("leave-one-out log loss", ".4f"),
         seconds=("seconds", ".2f"),
     )
-    title = "log evidence (larger is better)"
-    return _dot_plot(rows, hover, alt_text, title=title, tickCount=5)
+    return _dot_plot(rows, hover, title="log evidence (larger is better)")
 
 
-def _dot_plot(rows: list[Json], hover: list[Json], alt_text: str, **axis: Any) -> Json:
+def _interval(title: str, form: str) -> dict[str, tuple[str, str]]:
+    return {"value": (title, form), "low": ("from", form), "high": ("to", form)}
+
+
+def _dot_plot(rows: list[Json], hover: list[Json], **axis: Any) -> Json:
     """Draw a dot and an interval on a line for each row; our own in the accent colour."""
+    axis["tickCount"] = 5
     common: Json = {
-        "y": nominal("name", [row["name"] for row in rows], labelLimit=130),
-        "color": alt.condition("datum.ours", alt.value(ACCENT), alt.value(MUTED)),
+        "y": _nominal("name", [row["name"] for row in rows], labelLimit=130),
+        "color": alt.condition("datum.ours", alt.value(_ACCENT), alt.value(_MUTED)),
         "tooltip": hover,
     }
-    drawn = chart(rows)
-    bars = drawn.mark_rule(strokeWidth=2).encode(x=quantity("low", **axis), x2="high:Q", **common)
+    drawn = _chart(rows)
+    bars = drawn.mark_rule(strokeWidth=2).encode(x=_quantity("low", **axis), x2="high:Q", **common)
     dots = drawn.mark_point(filled=True, size=90, opacity=1).encode(
-        x=quantity("value", **axis), **common
+        x=_quantity("value", **axis), **common
     )
-    return finish(bars + dots, alt_text, height=_ROW * len(rows) + 10)
+    return _finish(bars + dots, height=_ROW * len(rows) + 10)
 
 
-def agreement(bins: list[Json], x_title: str, y_title: str, alt_text: str) -> Json:
+def agreement(bins: list[Json], x_title: str, y_title: str) -> Json:
     """Draw observed against predicted shares, with the diagonal on which they agree."""
     shares = {"domain": [0, 1], "format": ".0%", "tickCount": 5}
-    x, y = quantity("predicted", x_title, **shares), quantity("observed", y_title, **shares)
-    ends = chart([{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}])
-    diagonal = ends.mark_line(color=FAINT, strokeDash=[4, 4], strokeWidth=1.5).encode(x=x, y=y)
-    hover = tips(
+    x, y = _quantity("predicted", x_title, **shares), _quantity("observed", y_title, **shares)
+    ends = _chart([{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}])
+    diagonal = ends.mark_line(color=_FAINT, strokeDash=[4, 4], strokeWidth=1.5).encode(x=x, y=y)
+    hover = _tips(
         predicted=("predicted", ".0%"),
         observed=("observed", ".0%"),
         observed_low=("from", ".0%"),
         observed_high=("to", ".0%"),
         count=("rows", ",d"),
     )
-    drawn = chart(bins)
-    bars = drawn.mark_rule(color=ACCENT, strokeWidth=1.5).encode(
-        x=x, y=quantity("observed_low", y_title, **shares), y2="observed_high:Q", tooltip=hover
+    drawn = _chart(bins)
+    bars = drawn.mark_rule(color=_ACCENT, strokeWidth=1.5).encode(
+        x=x, y=_quantity("observed_low", y_title, **shares), y2="observed_high:Q", tooltip=hover
     )
     size = alt.Size("count:Q", legend=None, scale=alt.Scale(rangeMin=30, rangeMax=220))
-    dots = drawn.mark_point(filled=True, color=ACCENT, opacity=1).encode(
+    dots = drawn.mark_point(filled=True, color=_ACCENT, opacity=1).encode(
         x=x, y=y, size=size, tooltip=hover
     )
-    return finish(diagonal + bars + dots, alt_text, height=280)
+    return _finish(diagonal + bars + dots, height=280)
 
 
-def histogram(bars: list[Json], kinds: list[str], title: str, form: str, alt_text: str) -> Json:
+def histogram(bars: list[Json], kinds: list[str], title: str, form: str) -> Json:
     """Draw stacked bars, which have lower, upper, kind, count, and from below to above."""
-    color: Any = alt.value(ACCENT)
+    color: Any = alt.value(_ACCENT)
     if len(kinds) > 1:
-        color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[ACCENT, FAINT]))
+        color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_ACCENT, _FAINT]))
     encoded = (
-        chart(bars)
+        _chart(bars)
         .mark_rect(stroke="var(--paper)", strokeWidth=1)
         .encode(
-            x=quantity("lower", title, format=form, tickCount=6, grid=False, nice=False),
+            x=_quantity("lower", title, format=form, tickCount=6, grid=False, nice=False),
             x2="upper:Q",
-            y=quantity("below", "rows", zero=True, tickCount=4),
+            y=_quantity("below", "rows", zero=True, tickCount=4),
             y2="above:Q",
             color=color,
-            tooltip=tips(
+            tooltip=_tips(
                 kind=("", ""), lower=("from", form), upper=("to", form), count=("rows", ",d")
             ),
         )
     )
-    return finish(encoded, alt_text, height=220)
+    return _finish(encoded, height=220)
 
 
-def predicted_and_seen(points: list[Json], target: str, alt_text: str) -> Json:
+def predicted_and_seen(points: list[Json], target: str) -> Json:
     """Draw the target against its leave-one-out prediction."""
     values = [p[key] for p in points for key in ("prediction", "label")]
     ends = [{"prediction": v, "label": v} for v in (min(values), max(values))]
-    x = quantity("prediction", "predicted from the other rows", tickCount=6)
-    y = quantity("label", f"{target}, as in the table", tickCount=6)
-    line = chart(ends).mark_line(color=FAINT, strokeDash=[4, 4]).encode(x=x, y=y)
-    return finish(line + _dots(points).encode(x=x, y=y), alt_text, height=320)
+    x = _quantity("prediction", "predicted from the other rows", tickCount=6)
+    y = _quantity("label", f"{target}, as in the table", tickCount=6)
+    line = _chart(ends).mark_line(color=_FAINT, strokeDash=[4, 4]).encode(x=x, y=y)
+    return _finish(line + _dots(points).encode(x=x, y=y), height=320)
 
 
-def residuals(points: list[Json], alt_text: str) -> Json:
+def residuals(points: list[Json]) -> Json:
     """Draw by how many standard deviations each prediction is off, with a 95 % band."""
     title = "standard deviations off"
-    x = quantity("prediction", "predicted from the other rows", tickCount=6)
+    x = _quantity("prediction", "predicted from the other rows", tickCount=6)
     band = (
-        chart([{"low": -1.96, "high": 1.96}])
-        .mark_rect(color=SOFT, opacity=0.6)
-        .encode(y=quantity("low", title), y2="high:Q")
+        _chart([{"low": -1.96, "high": 1.96}])
+        .mark_rect(color=_SOFT, opacity=0.6)
+        .encode(y=_quantity("low", title), y2="high:Q")
     )
-    dots = _dots(points).encode(x=x, y=quantity("z", title, tickCount=6))
-    return finish(band + dots, alt_text, height=320)
+    dots = _dots(points).encode(x=x, y=_quantity("z", title, tickCount=6))
+    return _finish(band + dots, height=320)
 
 
 def _dots(points: list[Json]) -> Any:
-    hover = tips(
+    hover = _tips(
         row=("row", ",d"),
         label=("in the table", ",.4~g"),
         prediction=("predicted", ",.4~g"),
         std=("±", ",.3~g"),
     )
-    dots = chart(points).mark_point(filled=True, size=28, opacity=0.55, color=ACCENT)
+    dots = _chart(points).mark_point(filled=True, size=28, opacity=0.55, color=_ACCENT)
     return dots.encode(tooltip=hover)
 
 
-def learning(
-    points: list[Json], n: int, measured: list[Json], title: str, form: str, alt_text: str
-) -> Json:
+def learning(points: list[Json], n: int, measured: list[Json], title: str, form: str) -> Json:
     """Draw a learning curve, solid up to n rows and dashed beyond, with the forecast's interval.
 
     Points have size, value, low and high; measured ones have a name as well.
     """
     axis: Json = {"title": title, "format": form}
     ends = [points[0]["size"], points[-1]["size"]]
-    x = quantity("size", "training rows", log=True, domain=ends, tickCount=6, format="~s")
-    y = quantity("value", tickCount=5, **axis)
-    hover = tips(size=("rows", ",.0f"), value=(title, form), low=("from", form), high=("to", form))
-    beyond = chart([p for p in points if p["size"] >= n])
-    inside = chart([p for p in points if p["size"] <= n])
-    line: Json = {"color": ACCENT, "strokeWidth": 2.5}
+    x = _quantity("size", "training rows", log=True, domain=ends, tickCount=6, format="~s")
+    y = _quantity("value", tickCount=5, **axis)
+    hover = _tips(size=("rows", ",.0f"), **_interval(title, form))
+    beyond = _chart([p for p in points if p["size"] >= n])
+    inside = _chart([p for p in points if p["size"] <= n])
+    here = _chart([{"size": n, "text": "your rows"}])
+    line: Json = {"color": _ACCENT, "strokeWidth": 2.5}
     layers = [
-        beyond.mark_area(color=SOFT).encode(x=x, y=quantity("low", **axis), y2="high:Q"),
-        _mark(n, x),
+        beyond.mark_area(color=_SOFT).encode(x=x, y=_quantity("low", **axis), y2="high:Q"),
+        here.mark_rule(color=_FAINT).encode(x=x),
+        here.mark_text(align="right", dx=-6, y=8, baseline="middle").encode(x=x, text="text:N"),
         inside.mark_line(**line).encode(x=x, y=y),
         beyond.mark_line(strokeDash=[5, 4], **line).encode(x=x, y=y),
         *_checks(measured, x, y, axis),
         # Wide invisible points make the curve easy to hover over.
-        chart(points).mark_point(size=300, opacity=0, filled=True).encode(x=x, y=y, tooltip=hover),
+        _chart(points).mark_point(size=300, opacity=0, filled=True).encode(x=x, y=y, tooltip=hover),
     ]
-    return finish(alt.layer(*layers), alt_text, height=300)
-
-
-def _mark(n: int, x: Json) -> Any:
-    here = chart([{"size": n, "text": "your rows"}])
-    rule = here.mark_rule(color=FAINT).encode(x=x)
-    text = here.mark_text(align="right", dx=-6, y=8, baseline="middle").encode(x=x, text="text:N")
-    return rule + text
+    return _finish(alt.layer(*layers), height=300)
 
 
 def _checks(measured: list[Json], x: Json, y: Json, axis: Json) -> list[alt.Chart]:
     if not measured:
         return []
-    form = axis["format"]
-    hover = tips(name=("", ""), value=(axis["title"], form), low=("from", form), high=("to", form))
-    drawn = chart(measured)
-    bars = drawn.mark_rule(color=INK, strokeWidth=1.5)
-    dots = drawn.mark_point(filled=True, color=INK, size=60, opacity=1)
+    hover = _tips(name=("", ""), **_interval(axis["title"], axis["format"]))
+    drawn = _chart(measured)
+    bars = drawn.mark_rule(color=_INK, strokeWidth=1.5)
+    dots = drawn.mark_point(filled=True, color=_INK, size=60, opacity=1)
     return [
-        bars.encode(x=x, y=quantity("low", **axis), y2="high:Q", tooltip=hover),
+        bars.encode(x=x, y=_quantity("low", **axis), y2="high:Q", tooltip=hover),
         dots.encode(x=x, y=y, tooltip=hover),
     ]
 
 
-def relevances(rows: list[Json], alt_text: str) -> Json:
+def relevances(rows: list[Json]) -> Json:
     """Draw the relevance of each input; rows have feature and relevance."""
     title = "relative to the most relevant input"
-    drawn = chart(rows).mark_bar(color=ACCENT, cornerRadius=2, height={"band": 0.6})
+    drawn = _chart(rows).mark_bar(color=_ACCENT, cornerRadius=2, height={"band": 0.6})
     encoded = drawn.encode(
-        x=quantity("relevance", title, domain=[0, 1], tickCount=5, format=".0%"),
-        y=nominal("feature", [row["feature"] for row in rows], ticks=False, domain=False),
-        tooltip=tips(feature=("input", ""), relevance=("relevance", ".2~%")),
+        x=_quantity("relevance", title, domain=[0, 1], tickCount=5, format=".0%"),
+        y=_nominal("feature", [row["feature"] for row in rows], ticks=False, domain=False),
+        tooltip=_tips(feature=("input", ""), relevance=("relevance", ".2~%")),
     )
-    return finish(encoded, alt_text, height=max(28 * len(rows), 60))
+    return _finish(encoded, height=max(28 * len(rows), 60))
+
+
+def _chart(values: list[Json]) -> alt.Chart:
+    """Return a chart of these records."""
+    return alt.Chart(alt.InlineData(values=values))
+
+
+def _quantity(field: str, title: str | None = None, **axis: Any) -> Json:
+    """Return a quantitative channel; domain, zero, nice and log in ``axis`` are for its scale."""
+    scale: Json = {"zero": axis.pop("zero", False), "nice": axis.pop("nice", True)}
+    if "domain" in axis:
+        scale |= {"domain": axis.pop("domain")}
+    if axis.pop("log", False):
+        scale = {"type": "log", **{k: v for k, v in scale.items() if k == "domain"}, "nice": False}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
+
+
+def _nominal(field: str, order: list[str], **axis: Any) -> Json:
+    """Return a channel of names in a given order."""
+    return {"field": field, "type": "nominal", "title": None, "sort": order, "axis": axis}
+
+
+def _tips(**fields: tuple[str, str]) -> list[Json]:
+    """Return a tooltip, field = (title, format); a field with an empty format is a name."""
+    return [
+        {"field": field, "title": title, "type": "quantitative", "format": form}
+        if form
+        else {"field": field, "title": title, "type": "nominal"}
+        for field, (title, form) in fields.items()
+    ]
+
+
+def _finish(drawn: Any, height: int) -> Json:
+    """Return the specification in the page's style, as wide as its place on the page."""
+    styled = (
+        drawn.properties(width="container", height=height)
+        .configure(background="transparent", font=_FONT, padding=4)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=_MUTED,
+            titleColor=_MUTED,
+            titleFontWeight="normal",
+            titleFontSize=12,
+            labelFontSize=12,
+            titlePadding=8,
+            gridColor="var(--line)",
+            domainColor=_FAINT,
+            tickColor=_FAINT,
+            labelLimit=150,
+        )
+        .configure_legend(
+            orient="top", title=None, labelColor=_MUTED, labelFontSize=12, symbolType="square"
+        )
+        .configure_text(fill=_MUTED, fontSize=12)
+    )
+    return dict(styled.to_dict())

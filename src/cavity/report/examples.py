@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array
 from cavity.model_selection.suspects import most_doubtful
-from cavity.tables.encoding import Category, Number
 from cavity.tables.prepare import Prepared
 
 _MOST = 10
@@ -29,7 +27,7 @@ def examples_of(data: Prepared, fitted: Any) -> dict[str, Any]:
         "points": points,
         "least_certain": [rows[i] for i in least_certain],
         "suspects": [rows[i] for i in suspects],
-        "inputs": {str(rows[i]["row"]): inputs_of(data, i) for i in shown},
+        "inputs": {str(rows[i]["row"]): data.encoder.decode(data.X[i]) for i in shown},
     }
 
 
@@ -51,28 +49,3 @@ def _points_of(data: Prepared, fitted: Any) -> dict[str, list[Any]]:
         "probability": proba.max(axis=1).tolist(),
         "probability_of_label": proba[np.arange(len(data.y)), data.y].tolist(),
     }
-
-
-def inputs_of(data: Prepared, place: int) -> dict[str, str]:
-    """Return a training row's inputs as they are in the table, with missing values filled in."""
-    encoder = data.encoder
-    scale = np.array(encoder.scale)
-    raw = data.X[place] * scale + np.array(encoder.mean)
-    # Undoing the standardisation turns a zero into rounding error.
-    raw[np.abs(raw) < 1e-9 * scale] = 0.0
-    found, begin = {}, 0
-    for column in encoder.columns:
-        end = begin + len(column.feature_names)
-        found[column.name] = _decoded(column, raw[begin:end])
-        begin = end
-    return found
-
-
-def _decoded(column: Number | Category, raw: Array) -> str:
-    if isinstance(column, Number):
-        # Standardising and undoing it changes the last digits; six are safe.
-        return f"{float(raw[0]):.6g}"
-    # Of two levels only the second has an input.
-    hidden = len(column.levels) - len(column.feature_names)
-    level = column.levels[int(np.argmax(raw)) + hidden if raw.max() > 0.5 else 0]
-    return "missing" if level is None else level

@@ -24,15 +24,8 @@ def curve_of(
 ) -> Any:
     """Return the `LearningCurve` of a fitted model on its training rows.
 
-    Its ``converged`` says whether its equations were solved; there are no warnings.
-
-    Parameters
-    ----------
-    data : Prepared
-    fitted : fitted estimator
-    sizes : sequence of int, optional
-        By default eight from a fortieth of the rows (at least five) to all of them.
-    resampling : {"subsample", "bootstrap"}
+    By default its sizes are eight from a fortieth of the rows (at least five) to all of them. Its
+    ``converged`` says whether its equations were solved; there are no warnings.
     """
     n = len(data.y)
     if sizes is None:
@@ -46,19 +39,10 @@ def curve_of(
 def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, Any]:
     """Return a learning curve and its forecasts in plain numbers.
 
-    Parameters
-    ----------
-    curve : LearningCurve
-    ahead : sequence of int, optional
-        Sizes to forecast; by default nine from the present size to four times as many.
-
-    Returns
-    -------
-    dict
-        measure ("error rate" or "mean squared error"), resampling, rows (the present number),
-        sizes, error, log_loss, converged; level, and forecast and log_loss_forecast, lists of
-        size, value, low, high; far, the forecast of error and log_loss by size up to a thousand
-        times the rows.
+    These are measure ("error rate" or "mean squared error"), resampling, rows (the present number),
+    sizes, error, log_loss, converged; level, and forecast and log_loss_forecast, lists of size,
+    value, low, high at the sizes ``ahead``; far, the forecast of error and log_loss by size up to a
+    thousand times the rows.
     """
     n = len(curve.y)
     sizes = np.round(n * _FACTORS).astype(int) if ahead is None else np.array(ahead)

@@ -95,7 +95,7 @@ def comparison(rows: list[Record]) -> list[str]:
     header = [key.removeprefix("loo_").replace("_", " ") for key in formats]
     cells = [
         ["" if row[key] is None else form.format(row[key]) for key, form in formats.items()]
-        + ["yes" if row["converged"] else "no"]
+        + [row["converged"]]
         for row in rows
     ]
     return columns([*header, "converged"], cells) if rows else []
@@ -103,23 +103,16 @@ def comparison(rows: list[Record]) -> list[str]:
 
 def curve_lines(about: Record) -> list[str]:
     """Return a learning curve and its forecasts as lines of text."""
-    measured = [
-        [f"{size:,}", f"{error:.4g}", f"{loss:.4g}", "", "average over subsets"]
+    cells = [
+        [f"{size:,}", error, loss, "", "average over subsets"]
         for size, error, loss in zip(about["sizes"], about["error"], about["log_loss"], strict=True)
     ]
-    forecast = [
-        [
-            f"{f['size']:,}",
-            f"{f['value']:.4g}",
-            f"{loss['value']:.4g}",
-            f"{f['low']:.4g} to {f['high']:.4g}",
-            "forecast",
-        ]
-        for f, loss in zip(about["forecast"], about["log_loss_forecast"], strict=True)
-        if f["size"] > about["rows"]
-    ]
+    for f, loss in zip(about["forecast"], about["log_loss_forecast"], strict=True):
+        if f["size"] > about["rows"]:
+            ends = f"{f['low']:.4g} to {f['high']:.4g}"
+            cells.append([f"{f['size']:,}", f["value"], loss["value"], ends, "forecast"])
     interval = f"{about['level']:.0%} interval"
-    lines = columns(["rows", about["measure"], "log loss", interval, ""], measured + forecast)
+    lines = columns(["rows", about["measure"], "log loss", interval, ""], cells)
     if "goal" in about:
         rows = about["rows_for_goal"]
         reached = "out of reach" if rows is None else f"expected from {rows:,} rows on"

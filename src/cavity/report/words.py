@@ -7,9 +7,6 @@ from collections.abc import Sequence
 def number(x: float | None, digits: int = 3) -> str:
     """Return a number with this many significant digits, or a dash if there is none.
 
-    Examples
-    --------
-    >>> from cavity.report.words import number
     >>> number(0.46674), number(12345.6), number(None), number(2.0)
     ('0.467', '12,346', '–', '2.00')
     """
@@ -26,9 +23,6 @@ def number(x: float | None, digits: int = 3) -> str:
 def percent(share: float | None, digits: int = 0) -> str:
     """Return a share in percent; a small one is "under 1 %" instead of 0 %.
 
-    Examples
-    --------
-    >>> from cavity.report.words import percent
     >>> percent(0.213), percent(0.0004), percent(0.9999)
     ('21 %', 'under 1 %', 'over 99 %')
     """
@@ -45,9 +39,6 @@ def percent(share: float | None, digits: int = 0) -> str:
 def in_hundred(share: float) -> str:
     """Return how often something happens in a hundred cases or, if it is rare, in a thousand.
 
-    Examples
-    --------
-    >>> from cavity.report.words import in_hundred
     >>> in_hundred(0.213), in_hundred(0.013), in_hundred(0.0)
     ('21 times in 100', '13 times in 1,000', 'never')
     """
@@ -69,9 +60,6 @@ def plus_minus(x: float | None, error: float | None, digits: int = 3) -> str:
 def count(n: float, one: str, many: str | None = None) -> str:
     """Return a number of things.
 
-    Examples
-    --------
-    >>> from cavity.report.words import count
     >>> count(1, "row"), count(1200, "row")
     ('1 row', '1,200 rows')
     """
@@ -81,9 +69,6 @@ def count(n: float, one: str, many: str | None = None) -> str:
 def join(names: Sequence[str]) -> str:
     """Return names as a list for a sentence.
 
-    Examples
-    --------
-    >>> from cavity.report.words import join
     >>> join(["a"]), join(["a", "b"]), join(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """

@@ -1,6 +1,6 @@
 """Where rows live: in memory, and wherever else blocks of them can be visited."""
 
-from cavity.rows.base import RowBlocks, added
+from cavity.rows.base import ENGINES, RowBlocks, added
 from cavity.rows.memory import MemoryBlocks
 
-__all__ = ["MemoryBlocks", "RowBlocks", "added"]
+__all__ = ["ENGINES", "MemoryBlocks", "RowBlocks", "added"]

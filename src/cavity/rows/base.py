@@ -8,6 +8,10 @@ from cavity.sites import Rows
 T = TypeVar("T")
 
 
+ENGINES: dict[str, Callable[[Rows, int], Any]] = {}
+"""Every place for rows to live by its name: how it is made from rows in blocks of some size."""
+
+
 class RowBlocks(Protocol):
     """A table in blocks of rows.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, TypeVar
 
-from cavity.rows.base import added
+from cavity.rows.base import ENGINES, added
 from cavity.sites import Rows
 
 T = TypeVar("T")
@@ -54,3 +54,6 @@ class MemoryBlocks:
 def _part(rows: Rows, place: slice) -> Rows:
     X = None if rows.X is None else rows.X[place]
     return Rows(rows.y[place], rows.weight[place], X, place)
+
+
+ENGINES["memory"] = MemoryBlocks

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from cavity.arrays import Array, namespace
 
-__all__ = ["conjugate_gradients"]
-
 
 def conjugate_gradients(
     product: Callable[[Array], Array],
@@ -36,21 +34,18 @@ def conjugate_gradients(
     x : array of shape (n,)
     converged : bool
     """
-    x, r = namespace(b).zeros_like(b), b
-    z = r if precondition is None else precondition(r)
-    p, rho = z, r @ z
+    x, r, p, last = namespace(b).zeros_like(b), b, 0.0, 1.0
     for _ in range(max_iter):
-        if _square(weight * r) <= atol**2:
+        if _small(weight * r, atol):
             return x, True
+        z = r if precondition is None else precondition(r)
+        rho = r @ z
+        p = z + (rho / last) * p
         A_p = product(p)
         step = rho / (p @ A_p)
-        x = x + step * p
-        r = r - step * A_p
-        z = r if precondition is None else precondition(r)
-        last, rho = rho, r @ z
-        p = z + (rho / last) * p
-    return x, _square(weight * r) <= atol**2
+        x, r, last = x + step * p, r - step * A_p, rho
+    return x, _small(weight * r, atol)
 
 
-def _square(v: Array) -> float:
-    return float(v @ v)
+def _small(v: Array, atol: float) -> bool:
+    return float(v @ v) <= atol**2

@@ -12,8 +12,6 @@ from typing import Generic, Protocol, TypeVar
 
 from cavity.arrays import Array, add_to_diagonal, matmul, namespace
 
-__all__ = ["Iterate", "Solution", "contraction", "solve"]
-
 _SMALLEST_STEP = 1e-4
 _GROWTH = 1.4
 
@@ -120,12 +118,8 @@ def solve(
 def contraction(moved: float, followed: float) -> float:
     """Estimate the factor by which one round brings points closer together, doubled to be safe.
 
-    The image of a point is closer to the fixed point by this factor than the point itself.
-
-    Parameters
-    ----------
-    moved, followed : float
-        Distances between two points, and between their images.
+    The image of a point is closer to the fixed point by this factor than the point itself. Two
+    points are ``moved`` apart, their images ``followed``.
     """
     return min(1.0, 2.0 * followed / moved) if moved else 1.0
 

@@ -22,8 +22,6 @@ from numpy.lib import format as npy
 
 from cavity.arrays import Array
 
-__all__ = ["StorageError", "read", "replacing", "write"]
-
 _FORMAT = "cavity"
 _VERSION = 1
 _HEADER = "header.json"

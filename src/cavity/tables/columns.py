@@ -1,7 +1,7 @@
 """Rules that decide how each column of a table is used."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -11,24 +11,17 @@ MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
 _ROWS_PER_LEVEL = 2
 _NUMERIC_SHARE = 0.9
-_ID_NAME = re.compile(r"(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*", re.I)
+_ID_NAME = re.compile(
+    r"(?i:(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*)|.*[a-z]I[Dd]"
+)
 _TIME = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4}))([ T]\d{1,2}:\d{2}.*)?"
     r"|\d{1,2}:\d{2}(:\d{2}.*)?"
 )
-_CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 
 
-@dataclass(frozen=True)
-class Role:
-    """How a column is used, or why it is not.
-
-    Attributes
-    ----------
-    kind : {"number", "category", "dropped"}
-    reason : str
-        Why it was dropped.
-    """
+class Role(NamedTuple):
+    """How a column is used: as a "number", as a "category", or not at all: "dropped", and why."""
 
     kind: str
     reason: str = ""
@@ -37,58 +30,40 @@ class Role:
 def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
     """Return the role of a column as an input.
 
-    Parameters
-    ----------
-    column : polars.Series
-    source : str
-        The table's name in error messages.
-    keep : bool
-        Whether to use the column even if it looks like an identifier or free-form text.
-
-    Raises
-    ------
-    TableError
-        If only the user can say what to do with the column.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from cavity.tables.columns import role_of
-    >>> role_of(pl.Series("x", [1.5, 2.5, None]), "a.csv").kind
-    'number'
-    >>> role_of(pl.Series("x", [1, 1, 1]), "a.csv").reason
-    'it has the same value in every row'
+    It is kept on request even if it looks like an identifier or free-form text. There is an error
+    if only the user can say what to do with the column.
     """
-    known = column.drop_nulls()
-    _refuse_other_types(column, source)
-    if _is_time(known) and not keep:
-        raise TableError(
-            source,
-            "holds dates or times, which cannot be used as they are: turn them into numbers "
-            f"(days since, month, hour), or leave them out with --drop {column.name}.",
-            column=column.name,
-        )
+    known, is_number = column.drop_nulls(), column.dtype.is_numeric()
+    _refuse_other_types(column, known, source, keep)
     levels = known.n_unique()
     if not levels:
         return Role("dropped", "it is empty")
-    is_text = not (column.dtype.is_numeric() or column.dtype == pl.Boolean)
-    if levels == 1 and (column.dtype.is_numeric() or not column.null_count()):
+    is_text = not is_number and column.dtype != pl.Boolean
+    if levels == 1 and (is_number or not column.null_count()):
         return Role("dropped", "it has the same value in every row")
     if not keep and _is_identifier(column, levels):
         return Role("dropped", "it numbers or names the rows (an identifier)")
-    if is_text and not keep and _is_free_text(known, levels):
+    # Free-form text has too many levels, or hardly ever repeats one.
+    if is_text and not keep and (levels > MOST_LEVELS or len(known) < _ROWS_PER_LEVEL * levels):
         _refuse_nearly_numeric(column, source)
         return Role("dropped", f"it is free-form text ({levels} different values)")
-    return Role("number" if column.dtype.is_numeric() else "category")
+    return Role("number" if is_number else "category")
 
 
-def _refuse_other_types(column: pl.Series, source: str) -> None:
+def _refuse_other_types(column: pl.Series, known: pl.Series, source: str, keep: bool) -> None:
     dtype = column.dtype
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
         raise TableError(
             source,
             f"holds {dtype} values, not numbers or categories: leave it out with --drop "
             f"{column.name}.",
+            column=column.name,
+        )
+    if _is_time(known) and not keep:
+        raise TableError(
+            source,
+            "holds dates or times, which cannot be used as they are: turn them into numbers "
+            f"(days since a date, month, hour), or leave them out with --drop {column.name}.",
             column=column.name,
         )
 
@@ -107,13 +82,9 @@ def _is_identifier(column: pl.Series, levels: int) -> bool:
     """Whether all values differ, and either count up row by row or have an identifier's name."""
     if column.dtype.is_float() or levels < len(column) or column.null_count():
         return False
-    if _ID_NAME.fullmatch(column.name) or _CAMEL_ID.fullmatch(column.name):
+    if _ID_NAME.fullmatch(column.name):
         return True
     return column.dtype.is_integer() and bool((column.diff().drop_nulls() == 1).all())
-
-
-def _is_free_text(known: pl.Series, levels: int) -> bool:
-    return levels > MOST_LEVELS or len(known) < _ROWS_PER_LEVEL * levels
 
 
 def _refuse_nearly_numeric(column: pl.Series, source: str) -> None:

@@ -28,6 +28,10 @@ class Number:
         values = numbers_of(column, source)
         return np.where(np.isnan(values), self.median, values)[:, None]
 
+    def decode(self, raw: Array) -> str:
+        """Return a row's value; standardising and undoing it leaves six digits safe."""
+        return f"{float(raw[0]):.6g}"
+
 
 @dataclass(frozen=True)
 class Category:
@@ -42,31 +46,31 @@ class Category:
     @property
     def feature_names(self) -> list[str]:
         """One name per 0/1 input."""
-        return [f"{self.name}={'missing' if x is None else x}" for x in self._shown]
+        return [f"{self.name}={'missing' if x is None else x}" for x in self.levels[self._hidden :]]
 
     @property
-    def _shown(self) -> tuple[str | None, ...]:
-        return self.levels[1:] if len(self.levels) == 2 else self.levels
+    def _hidden(self) -> int:
+        """Of two levels the first has no input."""
+        return int(len(self.levels) == 2)
 
     def encode(self, column: pl.Series, source: str) -> Array:
         """Return 0/1 columns, with NaN in rows whose level was not in the training rows."""
         text = column.cast(pl.String)
-        is_level = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
-        known = np.any([x.to_numpy() for x in is_level], axis=0)
-        shown = is_level[len(self.levels) - len(self._shown) :]
-        encoded = np.column_stack([x.to_numpy() for x in shown]).astype(np.float64)
-        encoded[~known] = np.nan
+        is_level = np.column_stack(
+            [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
+        )
+        encoded = is_level[:, self._hidden :].astype(np.float64)
+        encoded[~is_level.any(axis=1)] = np.nan
         return encoded
+
+    def decode(self, raw: Array) -> str:
+        """Return a row's level."""
+        level = self.levels[int(np.argmax(raw)) + self._hidden if raw.max() > 0.5 else 0]
+        return "missing" if level is None else level
 
 
 def numbers_of(column: pl.Series, source: str) -> Array:
-    """Return a column as floats with NaN where it is missing or infinite.
-
-    Raises
-    ------
-    TableError
-        If a value is not a number; it names the first such row.
-    """
+    """Return a column as floats with NaN where it is missing or infinite; refuse other text."""
     floats = column.cast(pl.Float64, strict=False)
     stray = floats.is_null() & column.is_not_null()
     if stray.any():
@@ -81,27 +85,7 @@ def numbers_of(column: pl.Series, source: str) -> Array:
 
 @dataclass(frozen=True)
 class Encoder:
-    """How columns become inputs of zero mean and unit variance.
-
-    Attributes
-    ----------
-    columns : tuple of Number and Category
-    mean, scale : tuples of float
-        One entry for each input, from the training rows.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from cavity.tables.encoding import Encoder
-    >>> frame = pl.DataFrame({"x": [1.0, 3.0, None], "c": ["a", "b", "b"]})
-    >>> encoder = Encoder.learn(frame, {"x": "number", "c": "category"}, "example")
-    >>> encoder.feature_names
-    ['x', 'c=b']
-    >>> encoder.transform(frame, "example").shape
-    (3, 2)
-    >>> Encoder.from_json(encoder.to_json()) == encoder
-    True
-    """
+    """How columns become inputs of zero mean and unit variance over the training rows."""
 
     columns: tuple[Number | Category, ...]
     mean: tuple[float, ...]
@@ -130,15 +114,21 @@ class Encoder:
 
     def transform(self, frame: pl.DataFrame, source: str) -> Array:
         """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
-        missing = [c.name for c in self.columns if c.name not in frame.columns]
-        if missing:
-            raise TableError(
-                source,
-                "the model needs this column, and the table does not have it.",
-                column=missing[0],
-            )
+        for column in self.columns:
+            if column.name not in frame.columns:
+                problem = "the model needs this column, and the table does not have it."
+                raise TableError(source, problem, column=column.name)
         X = (_raw(self.columns, frame, source) - self.mean) / self.scale
         return np.nan_to_num(X, copy=False, nan=0.0)
+
+    def decode(self, x: Array) -> dict[str, str]:
+        """Return a training row's values by column, with missing ones filled in."""
+        scale = np.array(self.scale)
+        raw = x * scale + np.array(self.mean)
+        # Undoing the standardisation turns a zero into rounding error.
+        raw[np.abs(raw) < 1e-9 * scale] = 0.0
+        parts = np.split(raw, np.cumsum([len(c.feature_names) for c in self.columns])[:-1])
+        return {c.name: c.decode(part) for c, part in zip(self.columns, parts, strict=True)}
 
     def unseen(self, frame: pl.DataFrame) -> dict[str, int]:
         """Count, for each column, the rows whose category was not in the training rows."""

@@ -41,18 +41,10 @@ WORDS: dict[str, tuple[Callable[[int], Kernel], str]] = {
 def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
     """Return the scikit-learn kernel that a text describes.
 
-    Parameters
-    ----------
-    text : str
-        Words joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" is "ard" up to 30
-        inputs and "rbf" beyond. Each term except "white" gets its own amplitude.
-    n_features : int
-    noise : bool
-        Whether to add "white", which regression needs, unless the text has it.
+    Its words are joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" is "ard" up to 30
+    inputs and "rbf" beyond. Each term except "white" gets its own amplitude. With ``noise``, which
+    regression needs, "white" is added unless the text has it.
 
-    Examples
-    --------
-    >>> from cavity.tables.kernels import parse_kernel
     >>> parse_kernel("rbf + linear", 3)
     1**2 * RBF(length_scale=1) + 1**2 * DotProduct(sigma_0=1)
     >>> parse_kernel("ard", 2, noise=True)

@@ -15,15 +15,8 @@ from cavity.tables.prepare import Prepared
 class Settings:
     """How to model the data.
 
-    Attributes
-    ----------
-    kernel : str
-        As `parse_kernel` takes it.
-    inference, likelihood : str
-        For classification; regression has Gaussian noise and is exact.
-    restarts : int
-        How many more random starts the tuning makes.
-    seed : int
+    The kernel is what `parse_kernel` takes. Inference and likelihood are for classification;
+    regression has Gaussian noise and is exact. ``restarts`` are additional starts of the tuning.
     """
 
     kernel: str = "auto"
@@ -49,17 +42,7 @@ def unfitted(data: Prepared, settings: Settings) -> Any:
 
 
 def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
-    """Fit; return the estimator and its warnings.
-
-    Examples
-    --------
-    >>> from cavity.tables.model import Settings, fit_model
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> model, _ = fit_model(prepare(read_table("crabs")), Settings("rbf"))
-    >>> model.loo_proba_.shape
-    (200, 2)
-    """
+    """Fit; return the estimator and its warnings."""
     estimator = unfitted(data, settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")

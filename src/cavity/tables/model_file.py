@@ -36,15 +36,7 @@ _TWO_SIDED_95 = float(ndtri(0.975))
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted estimator that takes tables.
-
-    Attributes
-    ----------
-    estimator : GaussianProcessClassifier or GaussianProcessRegressor
-    encoder : Encoder
-    task, target : str
-    classes : tuple
-    """
+    """A fitted estimator that takes tables."""
 
     estimator: Any
     encoder: Encoder
@@ -57,13 +49,7 @@ class Model:
 
         The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
         ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation.
-
-        Parameters
-        ----------
-        table : Table
-        advance : callable, optional
-            Called after each block with its number of rows.
+        new observation. After each block ``advance`` is called with its number of rows.
         """
         X = self.encoder.transform(table.frame, table.source)
         answer = self._classes if self.task == "classification" else self._quantities
@@ -92,15 +78,7 @@ class Model:
 def save_model(
     path: str | os.PathLike[str], data: Prepared, estimator: Any, settings: Settings
 ) -> None:
-    """Write a fitted model; if that fails, an older file at the same path stays as it was.
-
-    Parameters
-    ----------
-    path : str or path
-    data : Prepared
-    estimator : fitted estimator
-    settings : Settings
-    """
+    """Write a fitted model; if that fails, an older file at the same path stays as it was."""
     header = {
         "cavity": __version__,
         "task": data.task,
@@ -118,12 +96,8 @@ def save_model(
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model that `save_model` wrote.
 
-    Raises
-    ------
-    StorageError
-        If it is not a model file, or is damaged or inconsistent.
-    TableError
-        If it cannot be opened.
+    A `TableError` says that the file cannot be opened, a `StorageError` that it is not a model
+    file, or is damaged or inconsistent.
     """
     try:
         header, arrays = storage.read(path, _KIND)
@@ -132,10 +106,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     try:
         return _restored(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        why = " ".join(str(error).split())
-        raise storage.StorageError(
-            f"{os.fspath(path)}: a damaged model file of cavity ({why})"
-        ) from error
+        message = f"{os.fspath(path)}: a damaged model file of cavity ({error})"
+        raise storage.StorageError(" ".join(message.split())) from error
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:

@@ -9,23 +9,16 @@ import numpy as np
 
 
 def to_json(value: Any) -> str:
-    """Return strict JSON, in which a number that is not finite is null.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cavity.tables.plain import to_json
-    >>> print(to_json({"x": np.float64("nan"), "y": np.int64(2)}))
-    {
-      "x": null,
-      "y": 2
-    }
-    """
+    """Return strict JSON, in which a number that is not finite is null."""
     return json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def plain(value: Any) -> Any:
-    """Return dicts, lists, strings and numbers, with None for a number that is not finite."""
+    """Return dicts, lists, strings and numbers, with None for a number that is not finite.
+
+    >>> plain({"x": np.float64("nan"), "y": (np.int64(2),)})
+    {'x': None, 'y': [2]}
+    """
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, dict):

@@ -23,27 +23,10 @@ MAX_ROWS = 2000
 class Prepared:
     """A table, ready to fit.
 
-    Attributes
-    ----------
-    X : array of shape (n, d)
-        Standardised inputs of the training rows.
-    y : array of shape (n,)
-        Class codes, where code k stands for ``classes[k]``; the target itself in regression.
-    rows : array of int of shape (n,)
-        Row numbers in the table, counted from 1.
-    X_test, y_test, test_rows
-        The same for the held-out rows; empty if there are none.
-    task : {"classification", "regression"}
-    target : str
-    classes : tuple
-        The different values of the target, sorted; empty in regression.
-    encoder : Encoder
-        Encodes any other table in the same way.
-    notes : list of str
-        A sentence for each decision about the data.
-    counts : dict of str to int
-        Rows, columns and missing values: read, used, dropped.
-    source : str
+    X are the standardised inputs of the training rows and y their class codes, where code k stands
+    for ``classes[k]``, or the target itself in regression, which has no classes. Row numbers are
+    the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
+    the same way; notes have a sentence for each decision about the data.
     """
 
     X: Array
@@ -95,67 +78,12 @@ def prepare(
     test_size : float
         Share of the rows to hold out, or their number if it is one or more.
     seed : int
-
-    Returns
-    -------
-    Prepared
-
-    Raises
-    ------
-    TableError
-
-    Examples
-    --------
-    >>> from cavity.tables.prepare import prepare
-    >>> from cavity.tables.read import read_table
-    >>> data = prepare(read_table("crabs"))
-    >>> data.X.shape, data.classes, data.task
-    ((200, 6), ('F', 'M'), 'classification')
     """
     target = find_target(table, target, (*drop, *keep))
     labels = labels_of(table, target, task)
     roles = _roles(table, target, drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
     frame = table.frame.filter(labels.known)
-    notes = _notes_on_columns(table, frame, roles, target)
-    notes += _notes_on_rows(frame.height, chosen, seed)
-    return _encoded(table, frame, target, labels, roles, chosen, notes)
-
-
-def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed: int) -> Chosen:
-    held_out = None if table.held_out is None else table.held_out[labels.known]
-    try:
-        return choose_rows(
-            labels.strata, max_rows=max_rows, test_size=test_size, held_out=held_out, seed=seed
-        )
-    except ValueError as error:
-        raise TableError(table.source, str(error)) from error
-
-
-def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) -> dict[str, Role]:
-    known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
-    known = {name: role for name, role in known.items() if name not in keep}
-    known |= {name: Role("dropped", "you asked for it") for name in drop}
-    roles = {
-        column.name: known.get(column.name) or role_of(column, table.source, column.name in keep)
-        for column in table.frame.drop(target)
-    }
-    if all(role.kind == "dropped" for role in roles.values()):
-        reasons = "; ".join(f"{name}: {role.reason}" for name, role in list(roles.items())[:4])
-        why = reasons or "there is no other column"
-        raise TableError(table.source, f"no column is left as an input ({why}).")
-    return roles
-
-
-def _encoded(
-    table: Table,
-    frame: pl.DataFrame,
-    target: str,
-    labels: Labels,
-    roles: dict[str, Role],
-    chosen: Chosen,
-    notes: list[str],
-) -> Prepared:
     kinds = {name: role.kind for name, role in roles.items() if role.kind != "dropped"}
     encoder = Encoder.learn(frame[chosen.train], kinds, table.source)
     numbers = np.flatnonzero(labels.known) + 1
@@ -170,10 +98,36 @@ def _encoded(
         target=target,
         classes=labels.classes,
         encoder=encoder,
-        notes=notes,
+        notes=_column_notes(table, frame, roles, target) + _row_notes(frame.height, chosen, seed),
         counts=_counts(table, frame, chosen, encoder),
         source=table.source,
     )
+
+
+def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed: int) -> Chosen:
+    strata = labels.y if labels.classes else np.zeros(len(labels.y), dtype=np.int64)
+    held_out = None if table.held_out is None else table.held_out[labels.known]
+    try:
+        return choose_rows(
+            strata, max_rows=max_rows, test_size=test_size, held_out=held_out, seed=seed
+        )
+    except ValueError as error:
+        raise TableError(table.source, str(error)) from error
+
+
+def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) -> dict[str, Role]:
+    known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
+    known = {name: role for name, role in known.items() if name not in keep}
+    known |= {name: Role("dropped", "it was left out on request") for name in drop}
+    roles = {
+        column.name: known.get(column.name) or role_of(column, table.source, column.name in keep)
+        for column in table.frame.drop(target)
+    }
+    if all(role.kind == "dropped" for role in roles.values()):
+        reasons = "; ".join(f"{name}: {role.reason}" for name, role in list(roles.items())[:4])
+        why = reasons or "there is no other column"
+        raise TableError(table.source, f"no column is left as an input ({why}).")
+    return roles
 
 
 def _counts(table: Table, frame: pl.DataFrame, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
@@ -194,26 +148,23 @@ def _missing(column: pl.Series) -> int:
     return column.null_count() + infinite
 
 
-def _notes_on_columns(
+def _column_notes(
     table: Table, frame: pl.DataFrame, roles: dict[str, Role], target: str
 ) -> list[str]:
     lost = table.frame.height - frame.height
-    return [
-        *([f"{_rows(lost)} without a value of '{target}' left out."] if lost else []),
-        *(
-            f"Column '{name}' is not used: {role.reason}."
-            for name, role in roles.items()
-            if role.kind == "dropped"
-        ),
-        *(
-            _about_missing(frame[name], role.kind)
-            for name, role in roles.items()
-            if role.kind != "dropped" and _missing(frame[name])
-        ),
-    ]
+    lost_rows = [f"{_rows(lost)} without a value of '{target}' left out."] if lost else []
+    filled = {"number": "the median of the training rows", "category": "a category of their own"}
+    dropped, missing = [], []
+    for name, role in roles.items():
+        count = _missing(frame[name])
+        if role.kind == "dropped":
+            dropped.append(f"Column '{name}' is not used: {role.reason}.")
+        elif count:
+            missing.append(f"Column '{name}': {count:,} missing values became {filled[role.kind]}.")
+    return lost_rows + dropped + missing
 
 
-def _notes_on_rows(n: int, chosen: Chosen, seed: int) -> list[str]:
+def _row_notes(n: int, chosen: Chosen, seed: int) -> list[str]:
     held_out = len(chosen.test)
     if not chosen.drawn:
         return [f"{_rows(held_out)} held out to test the model."] if held_out else []
@@ -226,8 +177,3 @@ def _notes_on_rows(n: int, chosen: Chosen, seed: int) -> list[str]:
 
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
-
-
-def _about_missing(column: pl.Series, kind: str) -> str:
-    filled = "the median of the training rows" if kind == "number" else "a category of their own"
-    return f"Column '{column.name}': {_missing(column):,} missing values became {filled}."

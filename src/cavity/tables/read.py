@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,18 @@ import numpy as np
 import polars as pl
 from sklearn import datasets as sklearn_datasets
 
-from cavity import datasets
 from cavity.arrays import Array
+from cavity.datasets._load import DATA, SPECS, DatasetSpec
 from cavity.tables.errors import TableError
 from cavity.tables.text import read_text
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame and what is known about it.
+    """A data frame and the name of its file or data set.
 
-    Attributes
-    ----------
-    frame : polars.DataFrame
-    source : str
-        The file or data set.
-    target, task : str or None
-        What a shipped data set predicts by default.
-    drop : tuple of str
-        Columns that a shipped data set does not use.
-    held_out : array of bool of shape (n_rows,) or None
-        The test rows of a data set that comes with a split.
+    A shipped data set has a default target and task, columns that it does not use, and possibly
+    test rows, which are True in ``held_out``.
     """
 
     frame: pl.DataFrame
@@ -43,69 +33,44 @@ class Table:
     held_out: Array | None = None
 
 
-@dataclass(frozen=True)
-class _Shipped:
-    target: str
-    task: str
-    drop: tuple[str, ...] = ()
-
-
-SHIPPED = {
-    "pima": _Shipped("type", "classification"),
-    "crabs": _Shipped("sex", "classification", ("index",)),
-    "sonar": _Shipped("Class", "classification"),
-    "boston": _Shipped("medv", "regression"),
-    "abalone": _Shipped("rings", "regression"),
-    "breast_cancer": _Shipped("diagnosis", "classification"),
-    "wine": _Shipped("cultivar", "classification"),
+_THEIRS = {
+    "breast_cancer": DatasetSpec(
+        (),
+        "diagnosis",
+        "classification",
+        "benign and malignant breast tumours, 30 measurements (scikit-learn's)",
+    ),
+    "wine": DatasetSpec(
+        (),
+        "cultivar",
+        "classification",
+        "three cultivars of wine, 13 chemical measurements (scikit-learn's)",
+    ),
 }
-"""Data sets that can be named in place of a file; the last two are scikit-learn's."""
+SHIPPED = SPECS | _THEIRS
+"""Data sets that can be named in place of a file."""
 
 
 def read_table(source: str | os.PathLike[str]) -> Table:
-    """Read a CSV, TSV or Parquet file, or a shipped data set.
+    """Read a file or, if there is none of that name, a shipped data set.
 
-    Parameters
-    ----------
-    source : path, or name of a shipped data set
-        If there is a file of that name it is read. ``.parquet`` and ``.pq`` are Parquet, ``.tsv``
-        and ``.tab`` are separated by tabs; in any other text the first line shows the separator.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    TableError
-        If there is no such table or it cannot be read.
-
-    Examples
-    --------
-    >>> from cavity.tables.read import read_table
-    >>> table = read_table("pima")
-    >>> table.frame.shape, table.target
-    ((532, 8), 'type')
+    ``.parquet`` and ``.pq`` are Parquet, ``.tsv`` and ``.tab`` are separated by tabs; in any other
+    text the first line shows the separator.
     """
     path = Path(source)
     if path.is_file():
         table = Table(_read_file(path), str(source))
     elif str(source) in SHIPPED:
         table = _read_shipped(str(source))
+    elif path.is_dir():
+        raise TableError(str(path), "is a folder, not a table.")
     else:
-        raise _not_found(path)
+        names = ", ".join(SHIPPED)
+        problem = f"there is no such file, and no such data set (the data sets are {names})."
+        raise TableError(str(path), problem)
     if not table.frame.width or not table.frame.height:
         raise TableError(table.source, "has no rows below the header.")
     return table
-
-
-def _not_found(path: Path) -> TableError:
-    if path.is_dir():
-        return TableError(str(path), "is a folder, not a table.")
-    names = ", ".join(SHIPPED)
-    return TableError(
-        str(path), f"there is no such file, and no such data set (the data sets are {names})."
-    )
 
 
 def _read_file(path: Path) -> pl.DataFrame:
@@ -148,17 +113,13 @@ def _silent_stderr() -> Iterator[None]:
 
 def _read_shipped(name: str) -> Table:
     about = SHIPPED[name]
-    held_out = None
-    if name in datasets.list_datasets():
-        found = getattr(datasets, f"load_{name}")(**({"subset": "all"} if name == "pima" else {}))
-        names = (found.filename,) if isinstance(found.filename, str) else found.filename
-        folder = files("cavity.datasets") / "data"
-        frame = pl.concat(read_text((folder / n).read_bytes(), name) for n in names)
-        if "test" in found:
-            held_out = np.isin(np.arange(frame.height), found.test)
-    else:
+    if name in _THEIRS:
         frame = _from_scikit_learn(getattr(sklearn_datasets, f"load_{name}")(), about.target)
-    return Table(frame, name, about.target, about.task, about.drop, held_out)
+        return Table(frame, name, about.target, about.task)
+    parts = [read_text((DATA / file).read_bytes(), name) for file in about.files]
+    heights = [part.height for part in parts]
+    held_out = np.repeat([False, True], heights) if len(parts) == 2 else None
+    return Table(pl.concat(parts), name, about.target, about.task, about.unused, held_out)
 
 
 def _from_scikit_learn(found: Any, target: str) -> pl.DataFrame:

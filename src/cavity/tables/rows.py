@@ -29,33 +29,17 @@ def choose_rows(
     held_out: Array | None = None,
     seed: int = 0,
 ) -> Chosen:
-    """Split rows into training and held-out ones.
+    """Split rows into at most ``max_rows`` training rows and others, which are held out.
 
-    Parameters
-    ----------
-    strata : array of int of shape (n,)
-        Groups that keep their shares: the classes, or all zeros. Each gets at least one
-        training row.
-    max_rows : int
-        The most training rows; the others are held out.
-    test_size : float
-        Share of the rows to hold out, or their number if it is one or more.
-    held_out : array of bool of shape (n,), optional
-        A split that comes with the data, used if ``test_size`` is zero.
-    seed : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cavity.tables.rows import choose_rows
-    >>> train, test, _ = choose_rows(np.repeat([0, 1], [90, 10]), max_rows=50)
-    >>> len(train), len(test)
-    (50, 50)
+    The strata are groups that keep their shares: the classes, or all zeros. Each gets at least one
+    training row. ``test_size`` is the share of the rows to hold out, or their number if it is one
+    or more; if it is zero, a split that comes with the data is used.
     """
     rng = np.random.default_rng(seed)
     n = len(strata)
-    given = held_out is not None and not test_size
-    pool = np.flatnonzero(~held_out) if given and held_out is not None else np.arange(n)
+    pool = np.arange(n)
+    if held_out is not None and not test_size:
+        pool = np.flatnonzero(~held_out)
     count = test_size * n if test_size < 1 else test_size
     size = min(max_rows, len(pool) - round(count))
     if size < FEWEST_ROWS:

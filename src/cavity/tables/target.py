@@ -17,48 +17,26 @@ MOST_CLASS_NUMBERS = 20
 
 
 class Labels(NamedTuple):
-    """The target of a table's rows.
-
-    Attributes
-    ----------
-    known : array of bool of shape (n_rows,)
-        Which rows have a target.
-    y : array
-        Class codes of these rows, or the target itself.
-    classes : tuple
-    task : {"classification", "regression"}
-    """
+    """Which rows have a target, and their class codes or the target itself."""
 
     known: Array
     y: Array
     classes: tuple[Any, ...]
     task: str
 
-    @property
-    def strata(self) -> Array:
-        """Groups to draw from in proportion."""
-        return self.y if self.classes else np.zeros(len(self.y), dtype=np.int64)
-
 
 def labels_of(table: Table, target: str, task: str | None) -> Labels:
-    """Return the labels of a table.
-
-    Parameters
-    ----------
-    table : Table
-    target : str
-    task : str or None
-        What the user asked for; if None, the data set's own task or else a rule.
-    """
+    """Return the labels of a table; the task, if not given, is the data set's own or by a rule."""
     known = _has_target(table, target)
     column = table.frame[target].filter(known)
-    task = _task(column, task or (table.task if target == table.target else None))
+    task = task or (table.task if target == table.target else None) or _task(column)
     if task == "classification":
-        y, classes = _classes(column, table.source)
-    else:
-        y, classes = numbers_of(table.frame[target], table.source)[known], ()
-    _refuse_no_variety(y, task, classes, table.source, target)
-    return Labels(known, y, classes, task)
+        return Labels(known, *_classes(column, table.source), task)
+    y = numbers_of(table.frame[target], table.source)[known]
+    if np.ptp(y) == 0.0:
+        problem = f"every row has the value {y[0]:g}; there is nothing to predict."
+        raise TableError(table.source, problem, column=target)
+    return Labels(known, y, (), task)
 
 
 def find_target(table: Table, target: str | None, others: Sequence[str]) -> str:
@@ -76,7 +54,7 @@ def find_target(table: Table, target: str | None, others: Sequence[str]) -> str:
             )
     if target in others:
         raise TableError(
-            table.source, "is the target: it cannot be an input too, nor be dropped.", column=target
+            table.source, "is the target, which can be neither kept nor dropped.", column=target
         )
     return target
 
@@ -103,9 +81,7 @@ def _has_target(table: Table, target: str) -> Array:
     return known.to_numpy()
 
 
-def _task(column: pl.Series, asked: str | None) -> str:
-    if asked:
-        return asked
+def _task(column: pl.Series) -> str:
     if not column.dtype.is_numeric():
         return "classification"
     fractional = bool((column.cast(pl.Float64) % 1 != 0).any())
@@ -124,16 +100,8 @@ def _classes(column: pl.Series, source: str) -> tuple[Array, tuple[Any, ...]]:
             "if it is a quantity use --task regression.",
             column=column.name,
         )
+    if len(values) < 2:
+        problem = f"every row has the class '{values[0]}'; at least two classes are needed."
+        raise TableError(source, problem, column=column.name)
     codes = column.replace_strict(values, list(range(len(values))), return_dtype=pl.Int64)
     return codes.to_numpy().copy(), tuple(values.to_list())
-
-
-def _refuse_no_variety(
-    y: Array, task: str, classes: tuple[Any, ...], source: str, target: str
-) -> None:
-    if task == "classification" and len(classes) < 2:
-        problem = f"every row has the class '{classes[0]}'; at least two classes are needed."
-        raise TableError(source, problem, column=target)
-    if task == "regression" and np.ptp(y) == 0.0:
-        problem = f"every row has the value {y[0]:g}; there is nothing to predict."
-        raise TableError(source, problem, column=target)

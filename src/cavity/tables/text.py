@@ -20,21 +20,10 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def read_text(data: bytes, source: str, separator: str | None = None) -> pl.DataFrame:
-    r"""Return the table in the bytes of a CSV or TSV file.
+    """Return the table in the bytes of a CSV or TSV file.
 
-    Parameters
-    ----------
-    data : bytes
-    source : str
-        The file's name in error messages.
-    separator : str, optional
-        By default the one of comma, semicolon and tab that is most frequent in the first line.
-
-    Examples
-    --------
-    >>> from cavity.tables.text import read_text
-    >>> read_text(b"a;b\n1;x\n2;y\n", "example").columns
-    ['a', 'b']
+    By default the separator is the one of comma, semicolon and tab that is most frequent in the
+    first line.
     """
     data = _checked_text(data, source)
     first = data.split(b"\n", 1)[0].decode()
@@ -47,13 +36,10 @@ def read_text(data: bytes, source: str, separator: str | None = None) -> pl.Data
             io.BytesIO(data), separator=separator, infer_schema=False, new_columns=names
         )
     except pl.exceptions.PolarsError as error:
-        raise TableError(source, f"cannot be read as a table: {_first_line(error)}") from error
+        reason = str(error).partition("\n")[0]
+        raise TableError(source, f"cannot be read as a table: {reason}") from error
     comma = separator == ";" and bool(_DECIMAL_COMMA.search(data[:100_000]))
     return frame.with_columns(_typed(column, comma) for column in frame)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _checked_text(data: bytes, source: str) -> bytes:
@@ -149,21 +135,9 @@ def _typed(column: pl.Series, decimal_comma: bool) -> pl.Series:
         return text
     if decimal_comma:
         text = text.str.replace(_COMMA_NUMBER, "$1.$2")
-    for attempt in (_whole, _number, _boolean):
-        found = attempt(text)
-        if found.null_count() == text.null_count():
-            return found
-    return text
-
-
-def _whole(text: pl.Series) -> pl.Series:
-    return text.cast(pl.Int64, strict=False)
-
-
-def _number(text: pl.Series) -> pl.Series:
-    return text.cast(pl.Float64, strict=False)
-
-
-def _boolean(text: pl.Series) -> pl.Series:
+    for dtype in (pl.Int64, pl.Float64):
+        numbers = text.cast(dtype, strict=False)
+        if numbers.null_count() == text.null_count():
+            return numbers
     words = text.str.to_lowercase()
-    return (words == "true").set(~words.is_in(["true", "false"]), None)
+    return words == "true" if words.drop_nulls().is_in(["true", "false"]).all() else text

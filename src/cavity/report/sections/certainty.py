@@ -1,6 +1,7 @@
 """How certain the predictions are."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +9,6 @@ from cavity.arrays import Array
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Figure, Figures, Section
-from cavity.report.examples import records
 from cavity.report.sections.common import example_table
 from cavity.report.words import number, percent
 
@@ -17,43 +17,47 @@ _SURE, _BINS = 0.9, 16
 
 def certainty(a: Analysis) -> Section:
     """Return the section on the certainty of predictions."""
-    headline, figure = _classes(a) if a.is_classes else _quantities(a)
+    headline, caption, spec = _classes(a) if a.is_classes else _quantities(a)
+    figure = Figure("sureness", spec, caption, headline)
     table = example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
     return Section("certainty", title, headline, [Figures([figure]), table])
 
 
-def _classes(a: Analysis) -> tuple[str, Figure]:
-    rows = records(a.points)
-    sure = [row for row in rows if row["probability"] >= _SURE]
-    right = sum(row["prediction"] == row["label"] for row in sure)
-    if sure:
+def _classes(a: Analysis) -> tuple[str, str, Record]:
+    probability = np.array(a.points["probability"])
+    right = np.array(a.points["prediction"]) == np.array(a.points["label"])
+    sure = probability >= _SURE
+    headline = f"No row is predicted with a probability of {percent(_SURE)} or more."
+    if sure.any():
         headline = (
-            f"{percent(len(sure) / len(rows))} of the rows are predicted with a probability of at "
-            f"least {percent(_SURE)}, and {right:,} of these {len(sure):,} predictions are right."
+            f"{percent(sure.mean())} of the rows are predicted with a probability of at least "
+            f"{percent(_SURE)}, and {np.sum(sure & right):,} of these {sure.sum():,} predictions "
+            "are right."
         )
-    else:
-        headline = f"No row is predicted with a probability of {percent(_SURE)} or more."
-    return headline, _class_figure(a, rows, headline)
-
-
-def _class_figure(a: Analysis, rows: list[Record], text: str) -> Figure:
+    caption = "Probability of the predicted class (leave-one-out), for right and wrong predictions."
     floor = math.floor(20.0 / len(a.data.classes)) / 20.0
-    kinds: dict[str, list[float]] = {"right": [], "wrong": []}
-    for row in rows:
-        is_right = row["prediction"] == row["label"]
-        kinds["right" if is_right else "wrong"].append(row["probability"])
+    kinds = {"right": probability[right], "wrong": probability[~right]}
     bars = _bars(kinds, np.linspace(floor, 1.0, round((1.0 - floor) * 20) + 1))
     title = "probability of the predicted class"
-    return Figure(
-        "sureness",
-        charts.histogram(bars, ["right", "wrong"], title, ".0%", text),
-        "Probability of the predicted class (leave-one-out), for right and wrong predictions.",
-        text,
+    return headline, caption, charts.histogram(bars, [*kinds], title, ".0%")
+
+
+def _quantities(a: Analysis) -> tuple[str, str, Record]:
+    std = sorted(a.points["std"])
+    middle, high = std[len(std) // 2], std[math.ceil(0.95 * len(std)) - 1]
+    headline = (
+        f"Half of the predictions of {a.data.target} have a standard deviation of at most "
+        f"{number(middle, 2)}, and 95 in 100 of at most {number(high, 2)}."
     )
+    caption = "Standard deviations of the leave-one-out predictions."
+    reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
+    bars = _bars({"rows": std}, np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1))
+    spec = charts.histogram(bars, ["rows"], "predicted standard deviation", ",.2~g")
+    return headline, caption, spec
 
 
-def _bars(kinds: dict[str, list[float]], edges: Array) -> list[Record]:
+def _bars(kinds: dict[str, Any], edges: Array) -> list[Record]:
     """Return the bars of a stacked histogram, the first kind at the bottom."""
     bars, below = [], np.zeros(len(edges) - 1, dtype=int)
     for kind, values in kinds.items():
@@ -71,21 +75,3 @@ def _bars(kinds: dict[str, list[float]], edges: Array) -> list[Record]:
         ]
         below = below + counts
     return bars
-
-
-def _quantities(a: Analysis) -> tuple[str, Figure]:
-    std = sorted(a.points["std"])
-    middle, high = std[len(std) // 2], std[math.ceil(0.95 * len(std)) - 1]
-    headline = (
-        f"Half of the predictions of {a.data.target} have a standard deviation of at most "
-        f"{number(middle, 2)}, and 95 in 100 of at most {number(high, 2)}."
-    )
-    reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
-    bars = _bars({"rows": std}, np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1))
-    figure = Figure(
-        "sureness",
-        charts.histogram(bars, ["rows"], "predicted standard deviation", ",.2~g", headline),
-        "Standard deviations of the leave-one-out predictions.",
-        headline,
-    )
-    return headline, figure

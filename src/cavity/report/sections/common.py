@@ -1,5 +1,6 @@
 """What several sections have in common."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ class Measure(NamedTuple):
     title: str
     format: str
     show: Callable[[float], str]
+    of_curve: Callable[[float], float] = float
+    """From the curve's errors to errors in the target's units."""
 
 
 def measures(a: Analysis) -> tuple[Measure, Measure]:
@@ -27,7 +30,8 @@ def measures(a: Analysis) -> tuple[Measure, Measure]:
     if a.is_classes:
         show = partial(percent, digits=1)
         return Measure("error", "error", "error rate", ".1%", show), log_loss
-    return Measure("rmse", "error", "root mean square error", ",.3~g", number), log_loss
+    rmse = Measure("rmse", "error", "root mean square error", ",.3~g", number, math.sqrt)
+    return rmse, log_loss
 
 
 def interval(scores: Record, key: str) -> Record:
@@ -78,8 +82,8 @@ def example_table(
         ]
     else:
         columns = [
-            Column(a.data.target, "label", _long_cell),
-            Column("prediction", "prediction", _long_cell),
+            Column(a.data.target, "label", partial(cell, digits=4)),
+            Column("prediction", "prediction", partial(cell, digits=4)),
             Column("±", "std", cell),
         ]
     columns += more
@@ -96,10 +100,6 @@ def example_table(
     return HtmlTable(name, caption, head, rows)
 
 
-def _long_cell(x: float) -> Cell:
-    return cell(x, 4)
-
-
 def _value_cell(text: str) -> Cell:
     try:
         return Cell(text.replace("-", "−"), float(text))
@@ -109,15 +109,13 @@ def _value_cell(text: str) -> Cell:
 
 def _shown_inputs(a: Analysis) -> list[str]:
     """Return the most relevant columns, in the table's order."""
+    relevance = {line["feature"]: line["relevance"] for line in a.relevance or []}
     names = list(next(iter(a.inputs.values())))
-    weight = dict.fromkeys(names, 0.0)
-    for line in a.relevance or []:
+
+    def weight(name: str) -> float:
         # The inputs of a category are called column=level.
-        owner = next(
-            (n for n in names if line["feature"] in (n, f"{n}={line['feature'][len(n) + 1 :]}")),
-            None,
-        )
-        if owner is not None:
-            weight[owner] = max(weight[owner], line["relevance"])
-    chosen = sorted(names, key=lambda name: -weight[name])[:_MOST_INPUTS]
+        own = [r for feature, r in relevance.items() if f"{feature}=".startswith(f"{name}=")]
+        return max(own, default=0.0)
+
+    chosen = sorted(names, key=weight, reverse=True)[:_MOST_INPUTS]
     return [name for name in names if name in chosen]

@@ -27,7 +27,7 @@ def inputs(a: Analysis) -> Section:
     )
     if len(a.relevance[0]["per_class"]) > 1:
         caption += " Each class has its own kernel; the mean is shown."
-    figure = Figure("relevance", charts.relevances(shown, text), caption, text)
+    figure = Figure("relevance", charts.relevances(shown), caption, text)
     blocks: list[Any] = [Figures([figure])]
     if len(ranked) > _MOST:
         few = f"Only the {_MOST} most relevant of {len(ranked)} inputs are shown."

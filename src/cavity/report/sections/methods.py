@@ -8,6 +8,7 @@ from cavity.report.words import number
 
 # In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
+_HEAD = ("method", "log evidence", "correction", "log loss", "error rate", "seconds", "converged")
 
 
 def methods(a: Analysis) -> Section:
@@ -20,7 +21,7 @@ def methods(a: Analysis) -> Section:
     text = "Log evidence: " + "; ".join(f"{r['name']} {number(r['value'], 4)}" for r in drawn)
     figure = Figure(
         "evidence",
-        charts.evidences(drawn, text),
+        charts.evidences(drawn),
         "Log evidence at the same kernel. Where the next correction is known, a bar of its size "
         "shows how far the value may be off.",
         text,
@@ -55,15 +56,6 @@ def _headline(a: Analysis) -> str:
 
 
 def _table(a: Analysis) -> HtmlTable:
-    head = [
-        "method",
-        "log evidence",
-        "correction",
-        "log loss",
-        "error rate",
-        "seconds",
-        "converged",
-    ]
     losses = [row["loo_log_loss"] for row in a.comparison if row["loo_log_loss"] is not None]
     rows = [
         [
@@ -77,7 +69,7 @@ def _table(a: Analysis) -> HtmlTable:
         ]
         for row in a.comparison
     ]
-    return HtmlTable("methods-table", "All methods at the same kernel", head, rows)
+    return HtmlTable("methods-table", "All methods at the same kernel", _HEAD, rows)
 
 
 def _fixed(x: float | None, places: int, *, strong: bool = False) -> Cell:

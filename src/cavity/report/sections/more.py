@@ -1,8 +1,5 @@
 """How much more data would help."""
 
-import math
-from collections.abc import Callable
-
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Figure, Figures, Goal, Note, Section
@@ -31,9 +28,10 @@ def more(a: Analysis) -> Section:
     return Section("more", title, _headline(a), [figures, *goals, note])
 
 
-def expected_at(a: Analysis, size: int, measure: Measure) -> Record | None:
-    """Return value, low and high of the curve at a size, if it is tabulated there."""
-    return next((point for point in _line(a, measure) if point["size"] == size), None)
+def now_and_twice(a: Analysis, measure: Measure) -> tuple[Record, Record] | None:
+    """Return value, low and high for the present rows and for twice as many, if tabulated."""
+    line = {point["size"]: point for point in _line(a, measure)}
+    return (line[a.n_rows], line[2 * a.n_rows]) if {a.n_rows, 2 * a.n_rows} <= set(line) else None
 
 
 def _line(a: Analysis, measure: Measure) -> list[Record]:
@@ -44,23 +42,18 @@ def _line(a: Analysis, measure: Measure) -> list[Record]:
     ]
     # A forecast replaces a point of the same size: it has an interval as well.
     found = {p["size"]: p for p in [*inside, *a.curve[_FORECASTS[measure.curve]]]}
-    root = _root(measure)
     return [
-        {"size": size, **{k: root(found[size][k]) for k in ("value", "low", "high")}}
+        {"size": size, **{k: measure.of_curve(found[size][k]) for k in ("value", "low", "high")}}
         for size in sorted(found)
     ]
 
 
-def _root(measure: Measure) -> Callable[[float], float]:
-    """Return the function from the curve's errors to errors in the target's units."""
-    return math.sqrt if measure.score == "rmse" else float
-
-
 def _headline(a: Analysis) -> str:
     error = measures(a)[0]
-    now, then = expected_at(a, a.n_rows, error), expected_at(a, 2 * a.n_rows, error)
-    if now is None or then is None:
+    found = now_and_twice(a, error)
+    if not found:
         return "The curve shows how the error falls with the number of rows."
+    now, then = found
     if now["value"] == 0.0:
         return f"With {a.n_rows:,} rows the expected error is zero: more data cannot lower it."
     before, after = error.show(now["value"]), error.show(then["value"])
@@ -90,7 +83,7 @@ def _figure(a: Analysis, measure: Measure) -> Figure:
         checks.append(point | interval(a.held_out, measure.score))
     return Figure(
         f"curve-{measure.curve}",
-        charts.learning(line, a.n_rows, checks, title, measure.format, text),
+        charts.learning(line, a.n_rows, checks, title, measure.format),
         f"{title.capitalize()} on new examples. Solid: up to your rows. Dashed: forecast."
         + (" The dot is the score on the held-out rows." if checks else ""),
         text,
@@ -99,9 +92,9 @@ def _figure(a: Analysis, measure: Measure) -> Figure:
 
 def _goal(a: Analysis, measure: Measure) -> Goal:
     line = _line(a, measure)
-    inside, far, root = [p for p in line if p["size"] <= a.n_rows], a.curve["far"], _root(measure)
+    inside, far = [p for p in line if p["size"] <= a.n_rows], a.curve["far"]
     beyond = [
-        (size, root(value))
+        (size, measure.of_curve(value))
         for size, value in zip(far["size"], far[measure.curve], strict=True)
         if size > a.n_rows
     ]

@@ -57,7 +57,7 @@ def _score_figure(a: Analysis, measure: Measure) -> Figure:
     text = f"{title.capitalize()}: {values}."
     return Figure(
         f"score-{measure.score}",
-        charts.scores(rows, title, measure.format, text),
+        charts.scores(rows, title, measure.format),
         f"{title.capitalize()} (smaller is better), with 95 % intervals.",
         text,
     )
@@ -112,7 +112,7 @@ def _calibration_figure(k: int, entry: Record) -> Figure:
     )
     return Figure(
         f"calibration-{k}",
-        charts.agreement(bins, f"predicted probability of {name}", f"share of {name}", text),
+        charts.agreement(bins, f"predicted probability of {name}", f"share of {name}"),
         f"Predicted probability of {name} and its share among the rows, leave-one-out. On the "
         "dashed line the two are equal.",
         text,
@@ -127,7 +127,7 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
     )
     coverage = Figure(
         "coverage",
-        charts.agreement(bins, "nominal coverage of the interval", "share of rows inside", text),
+        charts.agreement(bins, "nominal coverage of the interval", "share of rows inside"),
         "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
         text,
     )
@@ -147,7 +147,7 @@ def _scatter(a: Analysis, rows: list[Record]) -> Figure:
     text = f"{target} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}."
     return Figure(
         "scatter",
-        charts.predicted_and_seen(rows, target, text),
+        charts.predicted_and_seen(rows, target),
         f"{target} in each row and its prediction from the other rows.",
         text,
     )
@@ -161,7 +161,7 @@ def _residuals(rows: list[Record]) -> Figure:
     )
     return Figure(
         "residuals",
-        charts.residuals(rows, text),
+        charts.residuals(rows),
         "The error of each prediction in units of its standard deviation. The band should contain "
         f"95 % of the rows; it contains {percent(inside / len(rows))}.",
         text,

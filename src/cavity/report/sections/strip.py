@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from cavity.report.analysis import Analysis
 from cavity.report.sections.common import agreeing, measures
-from cavity.report.sections.more import expected_at
+from cavity.report.sections.more import now_and_twice
 from cavity.report.words import number, percent
 
 
@@ -70,9 +70,10 @@ def _twice(a: Analysis) -> list[Big]:
     error, log_loss = measures(a)
     # An error of zero cannot fall any further; the log loss can.
     measure = error if a.curve["error"][-1] > 0.0 else log_loss
-    now, twice = expected_at(a, a.n_rows, measure), expected_at(a, 2 * a.n_rows, measure)
-    if now is None or twice is None:
+    found = now_and_twice(a, measure)
+    if not found:
         return []
+    now, twice = found
     show, name = measure.show, measure.curve.replace("_", " ")
     beside = (
         f"now {show(now['value'])} with {a.n_rows:,} rows; {percent(a.curve['level'])} interval "
