@@ -86,14 +86,9 @@ def simulate_learning_curve(
     refits = list(refit_all(refitter, inputs.sizes, draws, n_jobs, verbose))
     source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
-    return LearningCurve(
-        source,
-        held_out=[found.averages for found in refits],
-        points=source.points,
-        reports=[found.reports for found in refits],
-        means={name: values for name, (values, _) in source.means.items()},
-        standard_error={name: errors for name, (_, errors) in source.means.items()},
-    )
+    held_out, reports = zip(*((found.averages, found.reports) for found in refits), strict=True)
+    means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
+    return LearningCurve(source, held_out, source.points, reports, means, errors)
 
 
 @dataclass(frozen=True)
