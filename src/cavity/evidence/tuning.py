@@ -30,7 +30,7 @@ RandomGenerator = np.random.RandomState | np.random.Generator
 
 
 class Progress(Protocol):
-    """What is told of the search from one start."""
+    """Reports on the search from one start."""
 
     def begin_start(self) -> None:
         """Note that the search begins."""
@@ -145,7 +145,7 @@ def tune(
     """
     spaces = bounds or [evidence.rule.bounds for evidence in evidences]
     begin = [[evidence.rule.theta] for evidence in evidences] if starts is None else starts
-    told = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
+    reporters = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
     search = optimizer if callable(optimizer) else l_bfgs_b
     jobs = [(i, theta) for i, own in enumerate(begin) for theta in own]
     threads = threads_of(evidences)
@@ -153,12 +153,12 @@ def tune(
     found: list[list[Optimum]] = [[] for _ in evidences]
     with threads():
         optima = run(
-            delayed(_tune_from)(evidences[i], spaces[i], theta, search, heard, threads)
-            for (i, theta), heard in zip(jobs, told, strict=True)
+            delayed(_tune_from)(evidences[i], spaces[i], theta, search, reporter, threads)
+            for (i, theta), reporter in zip(jobs, reporters, strict=True)
         )
-        for (i, _), heard, optimum in zip(jobs, told, optima, strict=True):
-            if heard:
-                heard.summarise(optimum)
+        for (i, _), reporter, optimum in zip(jobs, reporters, optima, strict=True):
+            if reporter:
+                reporter.summarise(optimum)
             found[i].append(optimum)
     each = zip(evidences, spaces, found, strict=True)
     return [_best_of(evidence.rule, space, own) for evidence, space, own in each]

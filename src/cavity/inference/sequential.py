@@ -60,7 +60,7 @@ class Sequential(Method):
         return Fit(problem, self, posterior, log_evidence, report, end)
 
     def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
-        """Return log Z_t, which only the sweep itself knows to be that of the t-th prediction."""
+        """Return log Z_t, if the moments are those of each row's prediction by the rows before."""
         return moments.log_z
 
 

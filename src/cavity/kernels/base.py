@@ -93,7 +93,7 @@ class Rule:
     def noise(self, X: Array) -> Array:
         """Return the part of ``diag(X)`` that is independent noise.
 
-        A registered rule has none unless it says so.
+        A registered rule has none unless it overrides this.
         """
         if type(self) is not Rule:
             return full(X, 0.0)

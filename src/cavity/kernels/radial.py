@@ -1,7 +1,7 @@
 """Functions of the scaled distance: the squared exponential (RBF) and Matérn kernels.
 
 With u the difference of two scaled inputs and r its length, every k(r) here has
-∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: a profile k and a slope w are all that tells them apart.
+∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: each kernel is a profile k and a slope w.
 """
 
 from collections.abc import Callable
