@@ -41,9 +41,17 @@ def data():
 
 
 def test_learning_curve():
-    """From `learning_curve` to the first factorisation there are at most eleven functions."""
+    """From `learning_curve` to the first factorisation there are at most ten functions."""
     X, y = data()
     clf = GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None).fit(X, y)
     way = walk(lambda: learning_curve(clf, X, y, train_sizes=[10, 20]))
     assert way[0] == "learning.learning_curve"
-    assert len(way) <= 11, " -> ".join(way)
+    assert len(way) <= 10, " -> ".join(way)
+
+
+def test_fit():
+    """From `fit` to the first factorisation there are at most sixteen functions."""
+    X, y = data()
+    way = walk(lambda: GaussianProcessClassifier(1.0 * RBF(1.0)).fit(X, y))
+    assert way[0] == "classifier.fit"
+    assert len(way) <= 16, " -> ".join(way)
