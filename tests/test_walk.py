@@ -36,8 +36,9 @@ def walk(call):
 
 
 def data():
-    X = np.random.default_rng(0).standard_normal((40, 2))
-    return X, X[:, 0] > 0.3
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    return X, X[:, 0] + rng.standard_normal(40) > 0.3
 
 
 def test_learning_curve():
