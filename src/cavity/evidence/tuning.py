@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -80,23 +80,17 @@ class Optimum:
     starts: Sequence[WarmStart] | None = None
 
 
-class named_failure:  # noqa: N801  (a context manager reads as a verb)
+@contextmanager
+def named_failure(rule: KernelRule) -> Iterator[None]:
     """Turn a failed factorisation into an error that names the kernel and the remedy."""
-
-    def __init__(self, rule: KernelRule) -> None:
-        self.rule = rule
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, NotPositiveDefiniteError):
-            raise NotPositiveDefiniteError(
-                f"The kernel {getattr(self.rule, 'kernel', self.rule)} does not give a positive "
-                f"definite covariance matrix for these inputs ({error}). Check the scale of the "
-                "inputs; for a nearly singular kernel add a WhiteKernel, use "
-                'likelihood="probit", or raise alpha.'
-            ) from error
+    try:
+        yield
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            f"The kernel {getattr(rule, 'kernel', rule)} does not give a positive definite "
+            f"covariance matrix for these inputs ({error}). Check the scale of the inputs; for a "
+            'nearly singular kernel add a WhiteKernel, use likelihood="probit", or raise alpha.'
+        ) from error
 
 
 def tune(
