@@ -114,7 +114,7 @@ class RadialRule(StationaryRule):
         return elementwise(profile.k, *scale(self.kernel.length_scale, X, Z), exact=profile.rough)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
-        """Contract the weights with ∂K/∂log ℓ by matrix products, theory 2."""
+        """Contract the weights with ∂K/∂log ℓ by matrix products."""
         return self.vjp_scaled(1.0, X, Z, G, K)
 
     def vjp_scaled(

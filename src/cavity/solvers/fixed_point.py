@@ -75,7 +75,7 @@ def solve(
     """Walk towards the point where ``target(x) = x``.
 
     Each step goes the whole way to the target while the merit does not fall, and half as far
-    after a fall; a step that is let through doubles the next one again, up to the whole way.
+    after a fall; after a step that is taken the next one may be longer, up to the whole way.
     With a memory, whole steps are extrapolated from the last few (Anderson acceleration).
 
     Parameters
