@@ -50,34 +50,21 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a search ended.
-
-    Attributes
-    ----------
-    theta : array of shape (p,)
-        The hyperparameters found.
-    value : float
-        The log evidence there; −∞ if no evaluation succeeded.
-    trusted : bool
-        Whether the inference of the best evaluation had come close to a solution.
-    n_evaluations : int
-    seconds : float
-    failure : NotPositiveDefiniteError or None
-        Why no evaluation succeeded.
-    at_bounds : list of str
-        In words, which hyperparameters ended at a bound.
-    starts : sequence of WarmStart or None
-        Where an evaluation at the optimum may begin.
-    """
+    """Where a search ended: the hyperparameters found and the log evidence there."""
 
     theta: Array
     value: float
+    """−∞ if no evaluation succeeded."""
     trusted: bool
+    """Whether the inference of the best evaluation had come close to a solution."""
     n_evaluations: int
     seconds: float
     failure: NotPositiveDefiniteError | None = None
+    """Why no evaluation succeeded."""
     at_bounds: list[str] = field(default_factory=list)
+    """In words, which hyperparameters ended at a bound."""
     starts: Sequence[WarmStart] | None = None
+    """Where an evaluation at the optimum may begin."""
 
 
 @contextmanager

@@ -70,18 +70,7 @@ class WarmStart(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """An approximate posterior, its evidence, and how it was reached.
-
-    Attributes
-    ----------
-    problem : Problem
-    method : Method
-    posterior : Posterior
-    log_evidence : float
-    report : Report
-    start : WarmStart
-        Where a fit of a similar problem may begin.
-    """
+    """An approximate posterior, its evidence, and how it was reached."""
 
     problem: Problem
     method: Method
@@ -89,6 +78,7 @@ class Fit:
     log_evidence: float
     report: Report
     start: WarmStart
+    """Where a fit of a similar problem may begin."""
 
     @property
     def _state(self) -> str:
