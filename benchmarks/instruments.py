@@ -1,4 +1,4 @@
-"""Timers around the library's doors to LAPACK and BLAS."""
+"""Timers around the library's calls of LAPACK and BLAS."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ from cavity import arrays
 
 __all__ = ["Counts", "counted"]
 
-_DOORS = (
+_ROUTINES = (
     "add_outer",
     "cholesky",
     "gram",
@@ -28,7 +28,7 @@ _FACTORISATIONS = ("cholesky", "invert_lower", "lower_gram", "solve_lower")
 
 
 class Counts(NamedTuple):
-    """An evaluation's seconds, and those at each door with the number of visits."""
+    """An evaluation's seconds, and those in each routine with the number of calls."""
 
     seconds: float
     inside: dict[str, float]
@@ -53,7 +53,7 @@ class _Stopwatch:
 
 
 def counted(evidence: Any, theta: Any) -> Counts:
-    """Evaluate with timers at every door."""
+    """Evaluate with timers around every routine."""
     watch = _Stopwatch()
     with _installed(watch):
         seconds, _ = timed(lambda: evidence.at(theta).gradient)
@@ -63,14 +63,16 @@ def counted(evidence: Any, theta: Any) -> Counts:
 
 @contextmanager
 def _installed(watch: _Stopwatch) -> Iterator[None]:
-    """Replace the doors in every room that has imported them."""
+    """Replace the routines in every module that has imported them."""
     rooms = [room for name, room in sys.modules.items() if name.startswith("cavity")]
-    doors = {name: getattr(arrays, name) for name in _DOORS}
-    places = [(r, name) for r in rooms for name in _DOORS if getattr(r, name, None) is doors[name]]
+    routines = {name: getattr(arrays, name) for name in _ROUTINES}
+    places = [
+        (r, name) for r in rooms for name in _ROUTINES if getattr(r, name, None) is routines[name]
+    ]
     for room, name in places:
-        setattr(room, name, watch.around(name, doors[name]))
+        setattr(room, name, watch.around(name, routines[name]))
     try:
         yield
     finally:
         for room, name in places:
-            setattr(room, name, doors[name])
+            setattr(room, name, routines[name])

@@ -43,6 +43,16 @@ SHUT = {
     "report": {"cavity.cli"},
 }
 FOUNDATIONS = {"arrays", "solvers", "sites"}
+LINES = [
+    FOUNDATIONS,
+    {"kernels", "likelihoods", "priors", "rows"},
+    {"inference"},
+    {"evidence", "online", "resampling", "storage"},
+    {"estimators"},
+    {"tables", "model_selection"},
+    {"report"},
+    {"cli"},
+]
 OF_NAMED_TUPLES = {"_replace", "_fields", "_asdict"}
 OF_SCIKIT_LEARN = {"_init_callback_context", "_callback_fit_ctx"}
 
@@ -83,6 +93,16 @@ def test_doors_are_shut(shut):
     for path in (path for path in FILES if room(path) == shut):
         wrong = [name for name in imports(path) if within(name, SHUT[shut])]
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_rooms_import_from_below():
+    """No room imports from its own line of the picture in docs/architecture.md, or from above."""
+    for k, line in enumerate(LINES[1:], start=1):
+        above = {f"cavity.{name}" for names in LINES[k:] for name in names}
+        for path in (path for path in FILES if room(path) in line):
+            others = (name for name in imports(path) if not within(name, {f"cavity.{room(path)}"}))
+            wrong = [name for name in others if within(name, above)]
+            assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
 
 
 def test_inference_names_no_likelihood():

@@ -169,16 +169,6 @@ def test_pairs_only_where_the_likelihood_is_gaussian(boston):
         assert np.array_equal(pairs.pool.G, cavity.pool.G) != more
 
 
-def test_former_names_still_answer():
-    """`cavity.curves` points to where its contents have gone."""
-    import cavity.curves
-
-    with pytest.warns(DeprecationWarning, match=r"Order is now cavity.resampling.Averages"):
-        assert cavity.curves.Order is Averages
-    with pytest.raises(AttributeError, match="nothing"):
-        cavity.curves.nothing  # noqa: B018
-
-
 def test_whole_pool_is_leave_one_out(pima):
     """At m = N the held-out log loss is the fit's own leave-one-out log loss."""
     clf, X, y = pima

@@ -11,8 +11,10 @@ from unittest import mock
 import pytest
 
 from cavity.inference import METHODS
-from cavity.kernels.base import _REGISTRY as KERNELS
+from cavity.kernels import RULES
 from cavity.likelihoods import REGISTRY
+from cavity.priors import PRIORS
+from cavity.rows import ENGINES
 
 ROOT = Path(__file__).resolve().parents[1]
 # What `make docs` generates from other files of the repository is not a page of its own.
@@ -48,7 +50,9 @@ def examples(page: Path) -> list[Example]:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """Forget afterwards what an example has registered."""
-    with mock.patch.dict(METHODS), mock.patch.dict(REGISTRY), mock.patch.dict(KERNELS):
+    with contextlib.ExitStack() as stack:
+        for registry in (METHODS, REGISTRY, RULES, PRIORS, ENGINES):
+            stack.enter_context(mock.patch.dict(registry))
         yield
 
 

@@ -28,15 +28,15 @@ def regressor(noise=0.1):
 
 def expected(curve, k=-1):
     """Each example's held-out averages at one size, and what is expected of them."""
-    averages = curve.source.held_out(k)
-    return averages, curve.source.scores.expected(averages)
+    averages = curve.source.held_out[k]
+    return averages, curve.source.inputs.scores.expected(averages)
 
 
 def test_two_classes_by_quadrature():
     """The expected error is that of the less probable class, averaged over training sets."""
     X, y = points(30)
     [c], found = expected(learning_curve(classifier(), X, y > 0.0, train_sizes=[10]))
-    for R, V, G, error, entropy in zip(c.R[:5], c.V, c.G, *found, strict=False):
+    for R, V, G, error, entropy in zip(c.R[:5], c.V, c.G, *found[:2], strict=False):
         spread, scale = np.sqrt(V), 1.0 / np.sqrt(1.0 + G)
 
         def entropy_at(x, R=R, spread=spread, scale=scale):

@@ -264,7 +264,7 @@ def test_a_lost_block_costs_a_round():
     assert got.log_evidence == pytest.approx(want.log_evidence, rel=1e-10)
 
 
-@pytest.mark.parametrize("method", [Ensemble(), Sequential()], ids=str)
+@pytest.mark.parametrize("method", [Ensemble(), Sequential(), EP(schedule="sequential")], ids=str)
 def test_methods_that_need_a_matrix_say_so(method):
     """What cannot be done on inducing points is refused."""
     with pytest.raises(ValueError, match="needs the"):

@@ -1,5 +1,6 @@
 """From a public function to the first factorisation it is a short walk."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -36,14 +37,32 @@ def walk(call):
 
 
 def data():
-    X = np.random.default_rng(0).standard_normal((40, 2))
-    return X, X[:, 0] > 0.3
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    return X, X[:, 0] + rng.standard_normal(40) > 0.3
+
+
+def as_written(call):
+    """The walk that the page about the architecture describes from this function on."""
+    page = Path(__file__).parents[1] / "docs" / "architecture.md"
+    [block] = re.findall(rf"^```text\n({call}\b.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    return [line.split()[0] for line in block.splitlines()]
 
 
 def test_learning_curve():
-    """From `learning_curve` to the first factorisation there are at most eleven functions."""
+    """From `learning_curve` to the first factorisation there are at most ten functions."""
     X, y = data()
     clf = GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None).fit(X, y)
     way = walk(lambda: learning_curve(clf, X, y, train_sizes=[10, 20]))
     assert way[0] == "learning.learning_curve"
-    assert len(way) <= 11, " -> ".join(way)
+    assert len(way) <= 10, " -> ".join(way)
+    assert way == as_written("learning.learning_curve")
+
+
+def test_fit():
+    """From `fit` to the first factorisation there are at most sixteen functions."""
+    X, y = data()
+    way = walk(lambda: GaussianProcessClassifier(1.0 * RBF(1.0)).fit(X, y))
+    assert way[0] == "classifier.fit"
+    assert len(way) <= 16, " -> ".join(way)
+    assert way == as_written("classifier.fit")

@@ -7,25 +7,28 @@ Work on halves is nearly all products.
 from collections.abc import Callable
 
 import numpy as np
+from array_api_compat import is_torch_array
 
 from cavity.arrays.standard import Array, NotPositiveDefiniteError, identity, namespace
 
 _SMALL = 1024
 
 
-def standard_cholesky(A: Array) -> Array:
-    """Return L, for libraries that raise NumPy's error."""
+def cholesky(A: Array) -> Array:
+    """Return L, for PyTorch and for libraries that raise NumPy's error."""
+    if is_torch_array(A):
+        L, info = namespace(A).linalg.cholesky_ex(A)
+        return positive(L, int(info))
     try:
         return namespace(A).linalg.cholesky(A)
     except np.linalg.LinAlgError as error:
         raise NotPositiveDefiniteError(str(error)) from error
 
 
-def cholesky(A: Array) -> Array:
-    """Return L, for PyTorch."""
-    L, info = namespace(A).linalg.cholesky_ex(A)
+def positive(L: Array, info: int) -> Array:
+    """Return L, unless LAPACK says that its matrix was not positive definite."""
     if info:
-        raise NotPositiveDefiniteError(f"the leading minor of order {int(info)} is not positive")
+        raise NotPositiveDefiniteError(f"the leading minor of order {info} is not positive")
     return L
 
 

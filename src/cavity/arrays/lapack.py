@@ -15,7 +15,6 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 from cavity.arrays import accelerators
 from cavity.arrays.standard import (
     Array,
-    NotPositiveDefiniteError,
     by_library,
     identity,
     namespace,
@@ -39,14 +38,13 @@ def _fortran(A: Array) -> tuple[Array, bool]:
     return (A, True) if rows < columns else (A.T, False)
 
 
-@by_library(accelerators.standard_cholesky, torch=accelerators.cholesky)
 def cholesky(A: Array) -> Array:
     """Return L, lower triangular with L Lᵀ = A; consumes A."""
+    if not isinstance(A, np.ndarray):
+        return accelerators.cholesky(A)
     F, lower = _fortran(A)
     L, info = _lapack("potrf", A.dtype.char)(F, lower=lower, overwrite_a=True, clean=True)
-    if info:
-        raise NotPositiveDefiniteError(f"the leading minor of order {info} is not positive")
-    return L if lower else L.T
+    return accelerators.positive(L if lower else L.T, info)
 
 
 @by_library(

@@ -54,9 +54,10 @@ def is_numpy_array(x: Any) -> bool:
 def namespace(*arrays: Array) -> Any:
     """Return the array namespace that the arrays share."""
     # Called in every small function: plain NumPy arrays are recognised without array_api_compat.
-    if all(type(x) is np.ndarray for x in arrays):
-        return array_api_compat.numpy
-    return array_api_compat.array_namespace(*arrays)
+    for x in arrays:
+        if type(x) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return array_api_compat.numpy
 
 
 def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:

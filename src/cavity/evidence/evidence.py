@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ class Evidence:
             How often each row counts.
         """
         rows = [Rows(y, weight, X) for y in targets]
-        return cls(rule, rows, likelihood, method, _Dense(X))
+        return cls(rule, rows, likelihood, method, partial(DensePrior.of, X=X))
 
     def at(self, theta: Array, starts: Sequence[WarmStart] | None = None) -> Evaluation:
         """Infer every target at these hyperparameters."""
@@ -92,27 +92,8 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class _Dense:
-    """Makes priors that hold K as a matrix; an object, so that evidences can be pickled."""
-
-    X: Any
-
-    def __call__(self, rule: KernelRule) -> DensePrior:
-        return DensePrior.of(rule, self.X)
-
-
-@dataclass(frozen=True)
 class Evaluation:
-    """The evidence at one place.
-
-    Attributes
-    ----------
-    evidence : Evidence
-    theta : array of shape (p,)
-    prior : Prior
-    fits : sequence of Fit
-        One for each target.
-    """
+    """The evidence at one place theta: the prior there, and a fit for each target."""
 
     evidence: Evidence
     theta: Array

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOPELESS = 1e50
 """Score of a failed evaluation where there is no other to compare with."""
-_OPTIONS: Any = {"maxcor": 50, "ftol": 2e-8, "gtol": 2e-4}
+_OPTIONS: Any = {"maxcor": 50, "ftol": 5e-9, "gtol": 2e-4}
 """L-BFGS-B remembers more steps than usual: an evaluation costs far more than a step, and many
 relevances make long curved valleys. It stops where what is left to gain is lost in the tolerance
 of the inference, about 1e-7 of the evidence; going on took small tables up to half of their time.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -30,7 +30,7 @@ RandomGenerator = np.random.RandomState | np.random.Generator
 
 
 class Progress(Protocol):
-    """What is told of the search from one start."""
+    """Reports on the search from one start."""
 
     def begin_start(self) -> None:
         """Note that the search begins."""
@@ -50,53 +50,34 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a search ended.
-
-    Attributes
-    ----------
-    theta : array of shape (p,)
-        The hyperparameters found.
-    value : float
-        The log evidence there; −∞ if no evaluation succeeded.
-    trusted : bool
-        Whether the inference of the best evaluation had come close to a solution.
-    n_evaluations : int
-    seconds : float
-    failure : NotPositiveDefiniteError or None
-        Why no evaluation succeeded.
-    at_bounds : list of str
-        In words, which hyperparameters ended at a bound.
-    starts : sequence of WarmStart or None
-        Where an evaluation at the optimum may begin.
-    """
+    """Where a search ended: the hyperparameters found and the log evidence there."""
 
     theta: Array
     value: float
+    """−∞ if no evaluation succeeded."""
     trusted: bool
+    """Whether the inference of the best evaluation had come close to a solution."""
     n_evaluations: int
     seconds: float
     failure: NotPositiveDefiniteError | None = None
+    """Why no evaluation succeeded."""
     at_bounds: list[str] = field(default_factory=list)
+    """In words, which hyperparameters ended at a bound."""
     starts: Sequence[WarmStart] | None = None
+    """Where an evaluation at the optimum may begin."""
 
 
-class named_failure:  # noqa: N801  (a context manager reads as a verb)
+@contextmanager
+def named_failure(rule: KernelRule) -> Iterator[None]:
     """Turn a failed factorisation into an error that names the kernel and the remedy."""
-
-    def __init__(self, rule: KernelRule) -> None:
-        self.rule = rule
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, NotPositiveDefiniteError):
-            raise NotPositiveDefiniteError(
-                f"The kernel {getattr(self.rule, 'kernel', self.rule)} does not give a positive "
-                f"definite covariance matrix for these inputs ({error}). Check the scale of the "
-                "inputs; for a nearly singular kernel add a WhiteKernel, use "
-                'likelihood="probit", or raise alpha.'
-            ) from error
+    try:
+        yield
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            f"The kernel {getattr(rule, 'kernel', rule)} does not give a positive definite "
+            f"covariance matrix for these inputs ({error}). Check the scale of the inputs; for a "
+            'nearly singular kernel add a WhiteKernel, use likelihood="probit", or raise alpha.'
+        ) from error
 
 
 def tune(
@@ -145,7 +126,7 @@ def tune(
     """
     spaces = bounds or [evidence.rule.bounds for evidence in evidences]
     begin = [[evidence.rule.theta] for evidence in evidences] if starts is None else starts
-    told = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
+    reporters = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
     search = optimizer if callable(optimizer) else l_bfgs_b
     jobs = [(i, theta) for i, own in enumerate(begin) for theta in own]
     threads = threads_of(evidences)
@@ -153,12 +134,12 @@ def tune(
     found: list[list[Optimum]] = [[] for _ in evidences]
     with threads():
         optima = run(
-            delayed(_tune_from)(evidences[i], spaces[i], theta, search, heard, threads)
-            for (i, theta), heard in zip(jobs, told, strict=True)
+            delayed(_tune_from)(evidences[i], spaces[i], theta, search, reporter, threads)
+            for (i, theta), reporter in zip(jobs, reporters, strict=True)
         )
-        for (i, _), heard, optimum in zip(jobs, told, optima, strict=True):
-            if heard:
-                heard.summarise(optimum)
+        for (i, _), reporter, optimum in zip(jobs, reporters, optima, strict=True):
+            if reporter:
+                reporter.summarise(optimum)
             found[i].append(optimum)
     each = zip(evidences, spaces, found, strict=True)
     return [_best_of(evidence.rule, space, own) for evidence, space, own in each]

@@ -1,4 +1,4 @@
-"""The second-order correction of EP's evidence: the error bar that comes for free."""
+"""The second-order correction of EP's evidence, which is also its error bar."""
 
 from cavity.arrays import Array, matmul, namespace
 from cavity.inference.problem import Fit
@@ -9,8 +9,8 @@ def second_order_correction(fit: Fit) -> float:
     """Return what to add to EP's log evidence (Opper, Paquet & Winther 2013).
 
     EP replaces each tilted marginal by a Gaussian; the first term it drops pairs the cumulants of
-    two marginals, ½ Σ_{i≠j} Σ_{l=3,4} c_li c_lj/l! (Σ_ij/(Σ_ii Σ_jj))^l. Its size tells how far
-    the evidence can be trusted; added, it cuts the error several-fold.
+    two marginals, ½ Σ_{i≠j} Σ_{l=3,4} c_li c_lj/l! (Σ_ij/(Σ_ii Σ_jj))^l. Its size
+    shows how accurate the evidence is; added, it cuts the error several-fold.
 
     Parameters
     ----------

@@ -70,18 +70,7 @@ class WarmStart(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """An approximate posterior, its evidence, and how it was reached.
-
-    Attributes
-    ----------
-    problem : Problem
-    method : Method
-    posterior : Posterior
-    log_evidence : float
-    report : Report
-    start : WarmStart
-        Where a fit of a similar problem may begin.
-    """
+    """An approximate posterior, its evidence, and how it was reached."""
 
     problem: Problem
     method: Method
@@ -89,6 +78,7 @@ class Fit:
     log_evidence: float
     report: Report
     start: WarmStart
+    """Where a fit of a similar problem may begin."""
 
     @property
     def _state(self) -> str:
@@ -103,7 +93,8 @@ class Fit:
         blocks, shared = self.problem.blocks, _Contraction(self, None)
         if not self.method.is_stationary:
             pulled = blocks.reduce(_pull, shared, self._state)
-            shared = _Contraction(self, self.posterior.under(pulled))
+            other = None if pulled is None else self.posterior.under(pulled)
+            shared = _Contraction(self, other)
         return self.posterior.gradient(blocks.reduce(_contract, shared, self._state))
 
     def grad_K(self) -> Array:
@@ -128,13 +119,10 @@ class Fit:
 
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
-        label = self._targets if y is None else y
-        return self.problem.likelihood.tilted(label, self.cavities).log_z
-
-    @property
-    def _targets(self) -> Array:
-        parts = list(self.problem.blocks.collect(_target, None, self._state))
-        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+        if y is None:
+            parts = list(self.problem.blocks.collect(_target, None, self._state))
+            y = parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+        return self.problem.likelihood.tilted(y, self.cavities).log_z
 
 
 class _Contraction(NamedTuple):
@@ -153,6 +141,8 @@ def _slope(fit: Fit, rows: Rows, sites: Any) -> tuple[Any, Any, Slope]:
 
 def _pull(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
     seen, own, slope = _slope(now.fit, rows, sites)
+    if slope.source is None:
+        return sites, None
     return sites, now.fit.posterior.prior.sums(seen, Sites(own.tau, slope.source))
 
 

@@ -60,7 +60,7 @@ class Sequential(Method):
         return Fit(problem, self, posterior, log_evidence, report, end)
 
     def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
-        """Return log Z_t, which only the sweep itself knows to be that of the t-th prediction."""
+        """Return log Z_t, if the moments are those of each row's prediction by the rows before."""
         return moments.log_z
 
 
@@ -79,7 +79,8 @@ def _first_sweep(problem: Problem) -> tuple[Sites, float]:
         for t in range(begin, min(begin + _BLOCK, n)):
             u, q = growing.predict(t)
             own = problem.likelihood.subset(slice(t, t + 1))
-            site, log_z = _present(own, problem.rows.y[t : t + 1], q, float(problem.rows.weight[t]))
+            y, weight = problem.rows.y[t : t + 1], float(problem.rows.weight[t])
+            site, log_z = _present(own, y, q, weight)
             growing.append(t, u, q, site)
             total += log_z
     return growing.sites(), total
@@ -151,12 +152,11 @@ class _GrowingFactor:
 
 def _present_again(problem: Problem, posterior: DensePosterior) -> DensePosterior:
     """Show every example once more as if it were new."""
-    running = RunningPosterior(problem, posterior)
+    running = RunningPosterior(posterior)
     for t in range(problem.prior.size):
         own = problem.likelihood.subset(slice(t, t + 1))
-        site, _ = _present(
-            own, problem.rows.y[t : t + 1], running.marginal(t), float(problem.rows.weight[t])
-        )
+        y, weight = problem.rows.y[t : t + 1], float(problem.rows.weight[t])
+        site, _ = _present(own, y, running.marginal(t), weight)
         running.add(t, site)
     again: DensePosterior = problem.prior.condition(running.sites)
     return again
@@ -165,21 +165,15 @@ def _present_again(problem: Problem, posterior: DensePosterior) -> DensePosterio
 class RunningPosterior:
     """Mean and covariance of all training latent values, kept up to date site by site."""
 
-    def __init__(self, problem: Problem, posterior: DensePosterior | None = None) -> None:
-        self.problem = problem
-        if posterior is None:
-            self.mean = namespace(problem.rows.y).zeros_like(problem.prior.diag)
-            self.covariance = copy(problem.prior.K)
-            self.sites = problem.prior.condition().sites
-        else:
-            self.mean, self.covariance = posterior.mean, posterior.covariance()
-            self.sites = posterior.sites
+    def __init__(self, posterior: DensePosterior) -> None:
+        self.prior_variance, self.sites = posterior.prior.diag, posterior.sites
+        self.mean, self.covariance = posterior.mean, posterior.covariance()
 
     def marginal(self, i: int) -> Marginals:
         """Return the posterior marginal of one example, as arrays of length one."""
         # Rounding may leave a variance that has shrunk by sixteen orders at zero or below.
         xp = namespace(self.mean)
-        floor = float(xp.finfo(self.mean.dtype).eps) ** 2 * float(self.problem.prior.diag[i])
+        floor = float(xp.finfo(self.mean.dtype).eps) ** 2 * float(self.prior_variance[i])
         variance = clip(self.covariance[i : i + 1, i], low=floor)
         return Marginals(self.mean[i : i + 1], variance)
 
@@ -202,8 +196,10 @@ def one_by_one(method: Method, problem: Problem, start: WarmStart | None = None)
 
     Rank-one updates of an n × n matrix: the reference for schedules that update sites in parallel.
     """
+    if not problem.prior.dense:
+        raise ValueError("The sequential schedule needs the covariance matrix of all examples.")
     equations = equations_of(method, problem)
-    running = RunningPosterior(problem)
+    running = RunningPosterior(problem.prior.condition())
     residual, n_iter = float("inf"), 0
     while residual > method.tol and n_iter < method.max_iter:
         residual = max(

@@ -26,7 +26,7 @@ _NAMES = count()
 
 
 class Round(NamedTuple):
-    """What a round tells every block."""
+    """What every block needs to know in a round."""
 
     posterior: Any
     method: Method

@@ -11,7 +11,7 @@ from cavity.kernels import (  # noqa: F401  (imported to be registered)
     simple,
     stationary,
 )
-from cavity.kernels.base import Rule, length_scales, register, rule
+from cavity.kernels.base import RULES, Rule, length_scales, register, rule
 from cavity.kernels.precomputed import Precomputed
 
-__all__ = ["Precomputed", "Rule", "length_scales", "register", "rule"]
+__all__ = ["RULES", "Precomputed", "Rule", "length_scales", "register", "rule"]

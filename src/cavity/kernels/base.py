@@ -14,7 +14,8 @@ from cavity.arrays import Array, namespace, row_blocks, same_kind, to_numpy
 _BUDGET = 64 * 2**20
 """Bytes that the gradient tensor of a kernel without a rule may take, temporaries included."""
 
-_REGISTRY: dict[type, "Callable[[Any], Rule]"] = {}
+RULES: dict[type, "Callable[[Any], Rule]"] = {}
+"""How to make the rule of a kernel object, by the class of the object."""
 
 _MakesRule = TypeVar("_MakesRule", bound="Callable[[Any], Rule]")
 
@@ -23,7 +24,7 @@ def register(*kernel_classes: type) -> Callable[[_MakesRule], _MakesRule]:
     """Make the decorated rule, or function that returns one, serve exactly these classes."""
 
     def add(makes_rule: _MakesRule) -> _MakesRule:
-        _REGISTRY.update(dict.fromkeys(kernel_classes, makes_rule))
+        RULES.update(dict.fromkeys(kernel_classes, makes_rule))
         return makes_rule
 
     return add
@@ -34,7 +35,7 @@ def rule(kernel: Any) -> "Rule":
 
     The class has to match exactly: a subclass may compute something else than its parent.
     """
-    return _REGISTRY.get(type(kernel), Rule)(kernel)
+    return RULES.get(type(kernel), Rule)(kernel)
 
 
 def length_scales(names: Sequence[str]) -> Array:
@@ -92,7 +93,7 @@ class Rule:
     def noise(self, X: Array) -> Array:
         """Return the part of ``diag(X)`` that is independent noise.
 
-        A registered rule has none unless it says so.
+        A registered rule has none unless it overrides this.
         """
         if type(self) is not Rule:
             return full(X, 0.0)

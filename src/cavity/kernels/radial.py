@@ -1,7 +1,7 @@
 """Functions of the scaled distance: the squared exponential (RBF) and Matérn kernels.
 
 With u the difference of two scaled inputs and r its length, every k(r) here has
-∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: a profile k and a slope w are all that tells them apart.
+∂k/∂log ℓ_d = w(r) u_d², w = −k′(r)/r: each kernel is a profile k and a slope w.
 """
 
 from collections.abc import Callable
@@ -114,7 +114,7 @@ class RadialRule(StationaryRule):
         return elementwise(profile.k, *scale(self.kernel.length_scale, X, Z), exact=profile.rough)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
-        """Contract the weights with ∂K/∂log ℓ by matrix products, theory 2."""
+        """Contract the weights with ∂K/∂log ℓ by matrix products."""
         return self.vjp_scaled(1.0, X, Z, G, K)
 
     def vjp_scaled(

@@ -21,7 +21,7 @@ class Likelihood(ABC):
     """The probability p(y|f) of a label y given a latent value f; everything is elementwise.
 
     A subclass says its log density, three derivatives of it and how to sample. Moments come from
-    adaptive quadrature, which takes p for log-concave in f, unless it knows a closed form.
+    adaptive quadrature, which assumes that p is log-concave in f, unless it has a closed form.
     """
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:

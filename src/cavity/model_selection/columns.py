@@ -1,33 +1,52 @@
 """Text in columns, for whatever prints as a table."""
 
-from collections.abc import Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+Row = TypeVar("Row")
 
-def columns(
-    header: Sequence[str], lines: Sequence[Sequence[Any]], number: str = ".4g"
-) -> list[str]:
-    r"""Return right-aligned columns of text, a line of it for each row.
 
-    Parameters
-    ----------
-    header : sequence of str
-    lines : sequence of sequences
-        Texts as they are, floats in the given format, whether something holds as yes or no.
-    number : str
-        Format of a float.
+@dataclass(frozen=True, repr=False)
+class RowTable(ABC, Generic[Row]):
+    """Rows that are data classes of one kind; prints as a table."""
 
-    Examples
-    --------
-    >>> from cavity.model_selection.columns import columns
-    >>> print("\n".join(columns(["a", "bb"], [["1", 2.0], ["10", True]])))
-     a   bb
-     1    2
-    10  yes
+    rows: tuple[Row, ...]
+    header: ClassVar[Sequence[str]]
+
+    @abstractmethod
+    def cells(self, row: Row) -> list[Any]:
+        """Return a row as it is printed."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> Row:
+        return self.rows[place]
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas data frame, with the first field as its index."""
+        import pandas as pd
+
+        rows: Any = self.rows
+        return pd.DataFrame([asdict(row) for row in rows]).set_index(fields(rows[0])[0].name)
+
+    def __repr__(self) -> str:
+        return "\n".join(columns(self.header, [self.cells(row) for row in self.rows]))
+
+
+def columns(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> list[str]:
+    """Return right-aligned columns of text, a line of it for each row.
+
+    Texts as they are, floats with four digits, whether something holds as yes or no.
     """
-    rows = [header, *([_cell(value, number) for value in line] for line in lines)]
+    rows = [header, *([_cell(value) for value in line] for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -35,7 +54,7 @@ def columns(
     ]
 
 
-def _cell(value: Any, number: str) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    return format(value, number) if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,59 +13,35 @@ from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
-from cavity.model_selection.columns import columns
+from cavity.model_selection.columns import RowTable
 from cavity.resampling.scores import class_scores
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """The results of one inference method.
-
-    Attributes
-    ----------
-    inference : str
-    log_evidence : float
-    correction : float
-        What the second-order correction would add to EP's evidence; NaN for the others.
-    loo_log_loss : float
-        Mean leave-one-out log loss.
-    loo_error : float
-        Share of examples that the others misclassify.
-    seconds : float
-    converged : bool
-    """
+    """The results of one inference method."""
 
     inference: str
     log_evidence: float
     correction: float
+    """What the second-order correction would add to EP's evidence; NaN for the others."""
     loo_log_loss: float
+    """Mean leave-one-out log loss."""
     loo_error: float
+    """Share of examples that the others misclassify."""
     seconds: float
     converged: bool
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(RowTable[ComparisonRow]):
     """One row per inference method; prints as a table."""
 
-    rows: tuple[ComparisonRow, ...]
+    header = tuple(field.name for field in fields(ComparisonRow))
 
-    def __iter__(self) -> Any:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def to_frame(self) -> Any:
-        """Return the table as a pandas data frame."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(row) for row in self.rows]).set_index("inference")
-
-    def __repr__(self) -> str:
-        names = [field.name for field in fields(ComparisonRow)]
-        lines = [[_shown(getattr(row, name)) for name in names] for row in self.rows]
-        return "\n".join(columns(names, lines, ".4f"))
+    def cells(self, row: ComparisonRow) -> list[Any]:
+        """Return a row as it is printed, empty where there is no number."""
+        cells = [f"{v:.4f}" if isinstance(v, float) else v for v in astuple(row)]
+        return ["" if cell == "nan" else cell for cell in cells]
 
 
 def compare_inference(
@@ -120,19 +96,13 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
     seconds = time.perf_counter() - begin
     with np.errstate(divide="ignore"):
         log_p = np.log(classifier.loo_proba_)
-    codes = np.searchsorted(classifier.classes_, y)
-    loo = class_scores(log_p, codes, np.full(len(codes), 1.0 / len(codes)))
-    has_correction = hasattr(classifier, "evidence_correction_")
+    loo = class_scores(log_p, np.searchsorted(classifier.classes_, y))
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,
-        correction=classifier.evidence_correction_ if has_correction else float("nan"),
-        loo_log_loss=float(loo.log_loss),
-        loo_error=float(loo.error),
+        correction=getattr(classifier, "evidence_correction_", float("nan")),
+        loo_log_loss=float(np.mean(loo.log_loss)),
+        loo_error=float(np.mean(loo.error)),
         seconds=seconds,
         converged=classifier.converged_,
     )
-
-
-def _shown(value: Any) -> Any:
-    return "" if isinstance(value, float) and np.isnan(value) else value

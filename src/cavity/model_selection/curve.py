@@ -1,34 +1,44 @@
 """A learning curve: averages over training sets of many sizes, by theory or by refitting."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.model_selection.columns import columns
 from cavity.model_selection.forecast import ErrorTrend, Forecast
-from cavity.model_selection.suspects import Suspects, rank
+from cavity.model_selection.pools import PoolInputs
+from cavity.model_selection.suspects import Suspect, Suspects, most_doubtful
+from cavity.resampling import Averages
+from cavity.resampling.scores import Losses
 
 Measure = Callable[[Array, Array], Array]
 
 
-class Source(Protocol):
+@dataclass(frozen=True)
+class Source(ABC):
     """What a curve was made of, for whatever else is asked of it."""
 
+    inputs: PoolInputs
+    theory: str
+
+    @abstractmethod
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
 
+    @abstractmethod
     def measure(self, g: Measure) -> Array:
         """Average g(prediction, y) over training sets, of shape (sizes, n)."""
 
+    @abstractmethod
     def trend(self, measure: str) -> ErrorTrend:
         """Return the curve of a held-out score, to be continued beyond the pool."""
 
 
-@dataclass(frozen=True, repr=False)
 class LearningCurve:
     """Averages over random training sets, one per size.
 
@@ -76,31 +86,34 @@ class LearningCurve:
         Of a simulation: the standard error of each average, by name.
     """
 
-    task: str
-    resampling: str
-    theory: str
-    train_sizes: Array
-    test_error: Array
-    test_log_loss: Array
-    test_brier: Array | None
-    pool_error: Array
-    posterior_variance: Array
-    point_error: Array
-    point_log_loss: Array
-    point_mean: Array
-    point_variance: Array
-    point_support: Array
-    point_doubt: Array
-    apparent_error: float
-    apparent_log_loss: float
-    y: Array
-    classes: Array | None
-    share: Array
-    converged: Array
-    n_iter: Array
-    residual: Array
-    source: Source
-    standard_error: Mapping[str, Array] = field(default_factory=dict)
+    def __init__(
+        self,
+        source: Source,
+        held_out: Sequence[Sequence[Averages]],
+        points: Sequence[Losses],
+        reports: Sequence[Sequence[Any]],
+        means: Mapping[str, Array],
+        standard_error: Mapping[str, Array] | None = None,
+    ) -> None:
+        inputs, scores = source.inputs, source.inputs.scores
+        apparent = inputs.apparent()
+        self.source, self.theory = source, source.theory
+        self.task, self.resampling, self.train_sizes = scores.task, inputs.resampling, inputs.sizes
+        self.y, self.classes, self.share = inputs.y, inputs.classes, inputs.share
+        self.test_error, self.test_log_loss = means["test_error"], means["test_log_loss"]
+        self.test_brier: Array | None = means.get("test_brier")
+        self.pool_error, self.posterior_variance = means["pool_error"], means["posterior_variance"]
+        self.apparent_error = float(apparent.error @ inputs.share)
+        self.apparent_log_loss = float(apparent.log_loss @ inputs.share)
+        self.point_error = np.stack([found.error for found in points])
+        self.point_log_loss = np.stack([found.log_loss for found in points])
+        self.point_support = np.stack([found.support for found in points])
+        self.point_mean, self.point_variance = scores.predicted(held_out)
+        self.point_doubt = np.stack(list(map(scores.doubt, held_out, self.point_support)))
+        self.converged = np.array([all(r.converged for r in of_size) for of_size in reports])
+        self.n_iter = np.array([max(r.n_iter for r in of_size) for of_size in reports])
+        self.residual = np.array([max(r.residual for r in of_size) for of_size in reports])
+        self.standard_error = standard_error or {}
 
     @property
     def point_evidence(self) -> Array:
@@ -195,7 +208,7 @@ class LearningCurve:
         given = [(name, value) for name, value in targets.items() if value is not None]
         if len(given) != 1:
             raise ValueError("Give one target: size_for(error=...) or size_for(log_loss=...).")
-        [(name, value)] = given
+        name, value = given[0]
         return self._trend(name).size_for(value)
 
     def _trend(self, measure: str) -> ErrorTrend:
@@ -216,22 +229,17 @@ class LearningCurve:
         Suspects
             A table with the doubt about each label, the largest first.
         """
-        last = int(np.argmax(self.train_sizes))
-        return rank(
-            k,
-            self.y,
-            self._suggestion(self.point_mean[last]),
-            np.exp(self.point_support[last]),
-            self.point_doubt[last],
-            self.point_error[last],
-        )
-
-    def _suggestion(self, mean: Array) -> Array:
-        """Return the labels that the held-out predictions suggest."""
-        if self.classes is None:
-            return mean
-        best = (mean > 0.0).astype(int) if mean.ndim == 1 else np.argmax(mean, axis=1)
-        return self.classes[best]
+        n, last = len(self.y), int(np.argmax(self.train_sizes))
+        if not 1 <= k <= n:
+            raise ValueError(f"k must lie between 1 and the {n} examples; got {k!r}.")
+        mean = suggestion = self.point_mean[last]
+        if self.classes is not None:
+            best = (mean > 0.0).astype(int) if mean.ndim == 1 else np.argmax(mean, axis=1)
+            suggestion = self.classes[best]
+        doubt, p = self.point_doubt[last], np.exp(self.point_support[last])
+        order = most_doubtful(doubt, k)
+        parts = (np.arange(n), self.y, suggestion, p, doubt, self.point_error[last])
+        return Suspects(tuple(map(Suspect, *(part[order].tolist() for part in parts))))
 
     def to_frame(self) -> Any:
         """Return the averages as a pandas data frame, one row per size."""
@@ -257,12 +265,3 @@ class LearningCurve:
         lines = list(zip(*found.values(), strict=True))
         title = f"{self.task} learning curve, {self.resampling}, {self.theory}"
         return "\n".join([title, *columns(list(found), lines)])
-
-
-def solved(by_size: Sequence[Sequence[Any]]) -> dict[str, Array]:
-    """Return how equations were solved at each size, from all that was solved there."""
-    return {
-        "converged": np.array([all(s.converged for s in of_size) for of_size in by_size]),
-        "n_iter": np.array([max(s.n_iter for s in of_size) for of_size in by_size]),
-        "residual": np.array([max(s.residual for s in of_size) for of_size in by_size]),
-    }

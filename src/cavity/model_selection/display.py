@@ -1,5 +1,6 @@
 """Pictures in scikit-learn's style; matplotlib is imported when the first one is drawn."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ _LABELS = {
 """What each array of a curve is called: of classes, and of a real target."""
 _NAMES = {name.removeprefix("test_"): name for name in _LABELS}
 _DRAWN_BY = ("resampling", "sample_weight")
-_BLUE, _INK = "#1f5fa8", "#222222"
+_LINE = {"color": "#1f5fa8", "linewidth": 1.8}
+_POINTS = {"fmt": "o", "color": "#222", "markersize": 4.5, "elinewidth": 1.1, "capsize": 2.5}
 _FORECAST_SIZES = 60
 
 
+@dataclass(repr=False, eq=False)
 class LearningCurveDisplay:
     """A drawing of a learning curve: theory as a line, refits as points, a forecast as a band.
 
@@ -63,20 +66,12 @@ class LearningCurveDisplay:
     'held-out error rate'
     """
 
-    def __init__(
-        self,
-        curve: LearningCurve,
-        *,
-        measure: str = "error",
-        simulation: LearningCurve | None = None,
-        forecast: int | None = None,
-        level: float = 0.9,
-    ) -> None:
-        self.curve = curve
-        self.measure = measure
-        self.simulation = simulation
-        self.forecast = forecast
-        self.level = level
+    curve: LearningCurve
+    _: KW_ONLY
+    measure: str = "error"
+    simulation: LearningCurve | None = None
+    forecast: int | None = None
+    level: float = 0.9
 
     @classmethod
     def from_curve(
@@ -172,7 +167,7 @@ class LearningCurveDisplay:
         self.ax_ = _axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         marker = "o" if len(values) == 1 else None
-        style = {"color": _BLUE, "linewidth": 1.8, "marker": marker, "label": _name(self.curve)}
+        style = _LINE | {"marker": marker, "label": _name(self.curve)}
         (self.line_,) = self.ax_.plot(self.curve.train_sizes, values, **(style | line_options))
         self.errorbar_ = self._draw_simulation()
         self.forecast_line_, self.forecast_band_ = self._draw_forecast()
@@ -195,13 +190,9 @@ class LearningCurveDisplay:
             self.simulation.train_sizes,
             self._values(self.simulation),
             yerr=None if error is None else 2.0 * np.asarray(error),
-            fmt="o",
-            color=_INK,
-            markersize=4.5,
-            elinewidth=1.1,
-            capsize=2.5,
             label=_name(self.simulation) + ", ± 2 standard errors",
             zorder=3,
+            **_POINTS,
         )
 
     def _draw_forecast(self) -> tuple[Any, Any]:
@@ -229,9 +220,7 @@ class LearningCurveDisplay:
 
     def _label(self) -> None:
         self.ax_.set_xlabel("training examples")
-        of_classes, of_target = _LABELS[_NAMES[self.measure]]
-        is_class = self.curve.task == "classification"
-        self.ax_.set_ylabel(of_classes if is_class else of_target)
+        self.ax_.set_ylabel(_LABELS[_NAMES[self.measure]][self.curve.task == "regression"])
         self.ax_.grid(True, color="#dddddd", linewidth=0.6)
         self.ax_.set_axisbelow(True)
         self.ax_.spines[["top", "right"]].set_visible(False)

@@ -10,6 +10,7 @@ per cent. The error that the model expects of itself needs no labels. A weighted
 continued; with many labels, or where the two clearly differ, the labels decide.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -68,14 +69,7 @@ def forecast_sizes(n: int) -> Array:
 def sampling_error(points: Array, share: Array, *, rate: bool) -> float:
     """Return the standard error of a pool's average as an estimate for its population.
 
-    Parameters
-    ----------
-    points : array of shape (n,)
-        The measure at each example.
-    share : array of shape (n,)
-        Each example's share of the population.
-    rate : bool
-        Whether the measure is the probability of an error.
+    ``points`` is the measure at each example, ``rate`` whether that is the probability of an error.
     """
     mean, effective = float(points @ share), 1.0 / float(np.sum(share**2))
     if not rate:
@@ -91,18 +85,6 @@ def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Ar
     An underconfident model expects more errors than it makes and a larger log loss than it has, an
     overconfident one too little of both. Fewer labels are needed to measure this by the log loss
     than by the error rate.
-
-    Parameters
-    ----------
-    expected, expected_log_loss : arrays
-        What the model expects of itself.
-    log_loss : array
-        By the labels.
-
-    Examples
-    --------
-    >>> float(calibrated(0.2, 0.4, 0.3).round(6))
-    0.15
     """
     # At most as many errors per unit of log loss as guessing makes: no overflow.
     errors_per_loss = expected / np.maximum(expected_log_loss, _SMALLEST)
@@ -112,28 +94,9 @@ def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Ar
 def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
     """Return the weighted mean of a curve by the labels and what the model expects of itself.
 
-    Parameters
-    ----------
-    judged : array of shape (k,)
-        Averages over labelled examples, the most trusted last.
-    expected : array of shape (k,)
-    sampling : float
-        Standard error of the last of the judged.
-
-    Returns
-    -------
-    array of shape (k,)
-        Expected + w (judged − expected), the weight w from the variances of the two at the end.
-        Where they differ by more than these allow, the expectation is taken to be wrong.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> judged, expected = np.array([0.30, 0.20]), np.array([0.35, 0.25])
-    >>> reconcile(judged, expected, 0.1).round(3)
-    array([0.325, 0.225])
-    >>> reconcile(judged, expected, 0.001).round(3)
-    array([0.3, 0.2])
+    That is expected + w (judged − expected), the weight w from the variances of the two at the end,
+    where ``sampling`` is the standard error of the judged. Where they differ by more than these
+    allow, the expectation is taken to be wrong.
     """
     difference = float(judged[-1] - expected[-1])
     doubt = max((_SELF_DOUBT * float(expected[-1])) ** 2, difference**2 - sampling**2)
@@ -159,18 +122,6 @@ class PowerLaw(NamedTuple):
 class ErrorTrend:
     """A learning curve up to nearly the size of its pool, and its continuation.
 
-    Parameters
-    ----------
-    sizes : array of shape (k,)
-        Increasing.
-    values : array of shape (k,)
-        Averages of a measure over training sets.
-    sampling : float
-        Standard error of the last value, as an estimate for the population from which the
-        examples of the pool come.
-    positive : bool
-        Whether the measure has a floor at zero.
-
     Examples
     --------
     >>> import numpy as np
@@ -181,9 +132,13 @@ class ErrorTrend:
     """
 
     sizes: Array
+    """Increasing."""
     values: Array
+    """Averages of a measure over training sets."""
     sampling: float
+    """Standard error of the last value, as an estimate for the population behind the pool."""
     positive: bool = True
+    """Whether the measure has a floor at zero."""
 
     @property
     def last(self) -> float:
@@ -206,13 +161,8 @@ class ErrorTrend:
         reached = np.flatnonzero(self(grid).value <= target)
         if not len(reached):
             return None
-        return self._first_between(int(grid[max(reached[0] - 1, 0)]), int(grid[reached[0]]), target)
-
-    def _first_between(self, low: int, high: int, target: float) -> int:
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self(middle).value <= target else (middle, high)
-        return low if self(low).value <= target else high
+        low, high = int(grid[max(reached[0] - 1, 0)]), int(grid[reached[0]])
+        return low + bisect_left(range(low, high), 1, key=lambda n: int(self(n).value <= target))
 
     def _through(self, fit: PowerLaw, n: Array) -> Array:
         """Return the curve itself up to its end, and the fit beyond, joined without a jump."""

@@ -1,17 +1,28 @@
-"""Learning curves from one fit, by theory."""
+"""Learning curves from one fit, by theory, and what more the theory says about the pool."""
 
 import warnings
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cavity.arrays import threads_for
-from cavity.model_selection.curve import LearningCurve
-from cavity.model_selection.pools import DEFAULT_SIZES, check_resampling, check_sizes, pools_of
-from cavity.model_selection.theory import TheorySource, theory_curve
-from cavity.resampling import THEORIES, solve_sizes
+from cavity.arrays import Array, threads_for
+from cavity.model_selection.curve import LearningCurve, Measure, Source
+from cavity.model_selection.forecast import (
+    ErrorTrend,
+    calibrated,
+    forecast_sizes,
+    reconcile,
+    sampling_error,
+)
+from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
+from cavity.resampling import LAWS, THEORIES, Averages, SizeSolution, solve_sizes
+from cavity.resampling.scores import Losses, field_grid
+
+_BLOCK = 64
 
 
 def learning_curve(
@@ -70,32 +81,22 @@ def learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[2])
     True
     """
-    check_resampling(resampling)
-    _check_theory(theory, resampling)
-    inputs = pools_of(estimator, X, y, sample_weight)
-    sizes = check_sizes(train_sizes, resampling, inputs.share)
-    if theory == "variational" and inputs.classes is not None:
-        raise ValueError("theory='variational' is for regression: use theory='cavity'.")
-    if theory == "auto":
-        theory = "pairs" if inputs.classes is None else "cavity"
-    solve = partial(
-        solve_sizes, sizes=sizes, law=resampling, theory=theory, tol=tol, max_iter=max_iter
-    )
-    with threads_for(len(inputs.share)):
-        solutions = list(zip(*map(solve, inputs.pools), strict=True))
-        source = TheorySource(inputs, inputs.scores, solutions, theory, tol, max_iter)
-        curve = theory_curve(source, sizes, resampling)
-    _warn_about(curve, tol)
-    return curve
-
-
-def _check_theory(theory: str, resampling: str) -> None:
-    """Refuse unknown names, and a theory that does not know the law."""
     names = ["auto", *THEORIES]
     if theory not in names:
         raise ValueError(f"theory must be one of {names}; got {theory!r}.")
     if theory == "variational" and resampling != "bootstrap":
         raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
+    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
+    if theory == "variational" and inputs.classes is not None:
+        raise ValueError("theory='variational' is for regression: use theory='cavity'.")
+    if theory == "auto":
+        theory = "pairs" if inputs.classes is None else "cavity"
+    solve = partial(solve_sizes, theory=theory, tol=tol, max_iter=max_iter)
+    with threads_for(len(inputs.share)):
+        by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
+        curve = _curve(TheorySource(inputs, theory, solve, list(zip(*by_pool, strict=True))))
+    _warn_about(curve, tol)
+    return curve
 
 
 def _warn_about(curve: LearningCurve, tol: float) -> None:
@@ -108,3 +109,90 @@ def _warn_about(curve: LearningCurve, tol: float) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+@dataclass(frozen=True)
+class TheorySource(Source):
+    """What a curve by theory was made of.
+
+    ``solutions`` are, for each size, the averages of every latent function; ``solve`` finds those
+    of one of them from pool, sizes and law.
+    """
+
+    solve: Callable[..., list[SizeSolution]]
+    solutions: Sequence[Sequence[SizeSolution]]
+
+    @property
+    def held_out(self) -> list[list[Averages]]:
+        """Held-out averages of all latent functions, for each size."""
+        return [[solution.held_out for solution in of_size] for of_size in self.solutions]
+
+    def predict(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and variance over training sets of the prediction at new inputs."""
+        given = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
+        averages = [
+            [s.at(pool.prior, *about) for s, (pool, about) in zip(of_size, given, strict=True)]
+            for of_size in self.solutions
+        ]
+        return self.inputs.scores.predicted(averages)
+
+    def measure(self, g: Measure) -> Array:
+        """Return averages of g(prediction, y) over training sets, at each size and example."""
+        x, weight = field_grid()
+        found = np.zeros((len(self.solutions), len(self.inputs.share)))
+        for total, averages in zip(found, self.held_out, strict=True):
+            for i in range(0, len(x), _BLOCK):
+                latent = [c.fields(x[i : i + _BLOCK]) for c in averages]
+                total += weight[i : i + _BLOCK] @ self.inputs.scores.measure(g, latent)
+        return found
+
+    def trend(self, measure: str) -> ErrorTrend:
+        """Return the held-out curve up to most of the pool, drawn without replacement.
+
+        It is meant for the population, not for the pool: the error is a mean of what the labels say
+        and of what the model expects of itself, and so may differ from the curve's by less than the
+        sampling error. That the mean is less uncertain than the labels is not counted.
+        """
+        sizes, held_out, expected = self._trends
+        points, share = np.stack([getattr(found, measure) for found in held_out]), self.inputs.share
+        is_class = self.inputs.classes is not None
+        spread = sampling_error(points[-1], share, rate=is_class and measure == "error")
+        means = points @ share
+        if measure == "error":
+            means = reconcile(means, expected, spread)
+        return ErrorTrend(sizes, means, spread, is_class or measure == "error")
+
+    @cached_property
+    def _trends(self) -> tuple[Array, list[Losses], Array]:
+        """Sizes, scores of each example, and the average error expected, at each size."""
+        scores, share = self.inputs.scores, self.inputs.share
+        law = "bootstrap" if self.theory == "variational" else "subsample"
+        # Without replacement no example can be drawn more than once.
+        sizes = forecast_sizes(int(1.0 / np.max(share) + 1e-9))
+        solutions = zip(*(self.solve(pool, sizes, law) for pool in self.inputs.pools), strict=True)
+        averages = [[s.held_out for s in of_size] for of_size in solutions]
+        held_out, own = list(map(scores.held_out, averages)), list(map(scores.expected, averages))
+        expected = np.array([found.error @ share for found in own])
+        if self.inputs.classes is not None:
+            log_losses = (np.array([f.log_loss @ share for f in each]) for each in (own, held_out))
+            expected = calibrated(expected, *log_losses)
+        return sizes, held_out, expected
+
+
+def _curve(source: TheorySource) -> LearningCurve:
+    """Return the curve that a theory predicts."""
+    inputs, scores, share = source.inputs, source.inputs.scores, source.inputs.share
+    held_out = source.held_out
+    points = [scores.held_out(averages) for averages in held_out]
+    occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
+    pools = [[solution.pool for solution in of_size] for of_size in source.solutions]
+    G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
+    means = {
+        "test_" + name: np.stack([getattr(found, name) for found in points]) @ share
+        for name in ("error", "log_loss", "brier")
+        if getattr(points[0], name) is not None
+    }
+    pool_errors = list(map(scores.pool_error, pools, held_out, occupancies))
+    means["pool_error"] = np.stack(pool_errors) @ share
+    means["posterior_variance"] = G * scores.scale**2
+    return LearningCurve(source, held_out, points, source.solutions, means)

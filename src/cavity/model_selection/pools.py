@@ -1,9 +1,8 @@
 """From an estimator and a table to the pools from which training sets are drawn."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -12,13 +11,11 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import Coding
-from cavity.estimators.fitted import fitted_model
+from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.problems import noise_variances
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_prior_variance, is_precomputed, validate_inputs
-from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.priors import DensePrior
@@ -32,44 +29,126 @@ from cavity.resampling import (
     Scores,
 )
 from cavity.resampling.scores import Losses, class_scores, target_scores
-from cavity.sites import Marginals
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
 
 
-class FittedParts(NamedTuple):
-    """What learning curves read of a fitted estimator.
+@dataclass(frozen=True)
+class PoolInputs:
+    """A table of examples, the fitted estimator that predicts them, and how they are drawn.
 
-    ``coding`` turns classes into binary problems and is None for a real target, which is
-    origin + scale × the latent one.
+    ``X`` are the inputs as the kernel takes them, after the transformers ``before`` the model, and
+    ``y`` the labels as given; ``share`` is each example's share of the population; training sets
+    have ``sizes`` examples.
     """
 
-    processes: list[FittedProcess]
-    coding: Coding | None
-    likelihood: Likelihood
-    scale: float = 1.0
-    origin: float = 0.0
+    model: Any
+    fitted: FittedModel
+    before: Pipeline | None
+    X: Any
+    y: Array
+    share: Array
+    resampling: str
+    sizes: Array
+
+    @property
+    def classes(self) -> Array | None:
+        """The classes, in the order of their codes; None for a real target."""
+        return getattr(self.model, "classes_", None)
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The estimator's likelihood, for the examples of this pool."""
+        if self.classes is None:
+            return Gaussian(noise_variances(self.model.alpha, len(self.y)))
+        return likelihood(self.model.likelihood)
+
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """A pool for each latent function."""
+        each = zip(self.fitted.processes, self._targets(), strict=True)
+        return [self._pool(process, y) for process, y in each]
+
+    def _targets(self) -> list[Array]:
+        """Return labels ±1 for each latent function, or the target in the model's units."""
+        coding = self.fitted.coding
+        if coding is None:
+            return [(self.y - self.fitted.origin) / self.fitted.scale]
+        if not coding.has_proba:
+            raise ValueError(
+                "Learning curves of more than two classes need multi_class='one_vs_rest'."
+            )
+        return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
+
+    def _pool(self, process: FittedProcess, y: Array) -> Pool:
+        """Return a pool in which the likelihood has taken over the kernel's noise, if it can.
+
+        An example drawn twice has one latent value, and the noise of each draw. Noise that differs
+        from input to input stays in the kernel.
+        """
+        rule, noises = process.rule, process.rule.noise(self.X)
+        noise = float(noises[0]) if np.allclose(noises, noises[0], rtol=1e-6) else 0.0
+        likelihood = self.likelihood.with_noise(noise) if noise else None
+        if likelihood is None:
+            likelihood, noise = self.likelihood, 0.0
+        K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
+        return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y), noise)
+
+    def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
+        """Return the leave-one-out cavities of the fit, if that was to the pool itself."""
+        fit, tables = process.fits[0], (process.X_train_, self.X)
+        # Lists of objects never count as equal.
+        same = all(isinstance(X, np.ndarray) for X in tables) and np.array_equal(*tables)
+        if not same or not np.array_equal(fit.problem.rows.y, y):
+            return None
+        (m, v), floor = fit.cavities, np.finfo(float).eps
+        return Averages(np.maximum(v - noise, floor * v), m, np.zeros_like(m))
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Scores of the predictions from training sets out of the pools."""
+        if self.classes is None:
+            found = self.fitted
+            return RegressionScores(self.pools, float(found.scale), float(found.origin))
+        return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
+
+    def covariances(self, X: Any) -> list[tuple[Array, Array]]:
+        """Return, by latent function, new inputs' covariances with the pool, and variances."""
+        seen, given = _inputs(self.model, self.before, X), None
+        if is_precomputed(self.model.kernel):
+            given = check_prior_variance(self.model.kernel, self.X, None, len(seen))
+        return [
+            (rule.matrix(seen, self.X), (rule.diag(seen) if given is None else given) - pool.noise)
+            for rule, pool in zip((p.rule for p in self.fitted.processes), self.pools, strict=True)
+        ]
+
+    def apparent(self) -> Losses:
+        """Return the scores of the estimator on the pool itself."""
+        if self.classes is not None:
+            # As scikit-learn's log_loss: finite.
+            p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
+            return class_scores(np.log(p), self.scores.truth)
+        mean, std = self.model.predict(self.X, return_std=True)
+        variance = std**2 + self.likelihood.noise_variance * self.scores.scale**2
+        return target_scores(mean, variance, self.y)
 
 
-def fitted(model: Any, n: int) -> FittedParts:
-    """Return the parts of a fitted estimator, for a pool of n examples."""
-    found = fitted_model(model)
-    if found.coding is not None:
-        return FittedParts(found.processes, found.coding, likelihood(model.likelihood))
-    noise = Gaussian(noise_variances(model.alpha, n))
-    return FittedParts(found.processes, None, noise, float(found.scale), float(found.origin))
-
-
-def pools_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> "PoolInputs":
+def pools_of(
+    estimator: Any, X: Any, y: Any, train_sizes: Any, resampling: str, sample_weight: Any
+) -> PoolInputs:
     """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
+    if resampling not in LAWS:
+        raise ValueError(f"resampling must be one of {list(LAWS)}; got {resampling!r}.")
     model, before = _take_apart(estimator)
     if fitted_model(model) is None:
-        copy = clone(estimator)
-        weights = {} if sample_weight is None else _fit_weights(copy, sample_weight)
-        model, before = _take_apart(copy.fit(X, y, **weights))
+        step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        weights = {} if sample_weight is None else {f"{step}sample_weight": sample_weight}
+        model, before = _take_apart(clone(estimator).fit(X, y, **weights))
     X = _inputs(model, before, X)
-    return PoolInputs(model, before, X, _labels(model, X, y), population(sample_weight, len(X)))
+    y, share = _labels(model, X, y), _population(sample_weight, len(X))
+    sizes = _check_sizes(train_sizes, resampling, share)
+    return PoolInputs(model, fitted_model(model), before, X, y, share, resampling, sizes)
 
 
 def _take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:
@@ -82,12 +161,6 @@ def _take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:
         )
     before = estimator[:-1] if isinstance(estimator, Pipeline) and len(estimator) > 1 else None
     return model, before
-
-
-def _fit_weights(estimator: Any, sample_weight: Any) -> dict[str, Any]:
-    if not isinstance(estimator, Pipeline):
-        return {"sample_weight": sample_weight}
-    return {f"{estimator.steps[-1][0]}__sample_weight": sample_weight}
 
 
 def _inputs(model: Any, before: Pipeline | None, table: Any) -> Any:
@@ -114,13 +187,7 @@ def _labels(model: Any, X: Any, y: Any) -> Array:
     return y
 
 
-def check_resampling(resampling: str) -> None:
-    """Refuse unknown names."""
-    if resampling not in LAWS:
-        raise ValueError(f"resampling must be one of {list(LAWS)}; got {resampling!r}.")
-
-
-def population(sample_weight: Any, n: int) -> Array:
+def _population(sample_weight: Any, n: int) -> Array:
     """Return each example's share of the population."""
     if sample_weight is None:
         return np.full(n, 1.0 / n)
@@ -132,7 +199,7 @@ def population(sample_weight: Any, n: int) -> Array:
     return weight / weight.sum()
 
 
-def check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
+def _check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
     """Return increasing training sizes, as numbers of examples."""
     n = len(share)
     sizes = np.atleast_1d(np.asarray(train_sizes))
@@ -157,150 +224,3 @@ def check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
             f"got {sizes[-1]:.0f}. Fractions lie between 0 and 1; or use resampling='bootstrap'."
         )
     return sizes
-
-
-@dataclass(frozen=True)
-class PoolInputs:
-    """A table of examples and the fitted estimator that predicts them.
-
-    Parameters
-    ----------
-    model : GaussianProcessClassifier or GaussianProcessRegressor
-        Fitted.
-    before : Pipeline or None
-        What the inputs go through first.
-    X : array or list
-        The pool's inputs as the kernel takes them.
-    y : array of shape (n,)
-        Labels as given.
-    share : array of shape (n,)
-        Each example's share of the population.
-    """
-
-    model: Any
-    before: Pipeline | None
-    X: Any
-    y: Array
-    share: Array
-
-    @cached_property
-    def parts(self) -> FittedParts:
-        """The estimator's parts."""
-        return fitted(self.model, len(self.X))
-
-    @property
-    def classes(self) -> Array | None:
-        """The classes, in the order of their codes; None for a real target."""
-        return None if self.parts.coding is None else self.model.classes_
-
-    @property
-    def codes(self) -> Array:
-        """Each example's class: 0, 1, ..."""
-        return np.searchsorted(self.model.classes_, self.y)
-
-    @cached_property
-    def noises(self) -> list[float]:
-        """Variance of the noise that each kernel adds and the likelihood can take over.
-
-        An example drawn twice has one latent value, and the noise of each draw.
-        """
-        takes_over = self.parts.likelihood.with_noise(1.0) is not None
-        rules = [process.rule for process in self.parts.processes]
-        return [_kernel_noise(rule, self.X) if takes_over else 0.0 for rule in rules]
-
-    @cached_property
-    def pools(self) -> list[Pool]:
-        """A pool for each latent function."""
-        parts = zip(self.parts.processes, self.noises, self._targets(), strict=True)
-        return [self._pool(process, noise, y) for process, noise, y in parts]
-
-    def _targets(self) -> list[Array]:
-        """Return labels ±1 for each latent function, or the target in the model's units."""
-        coding = self.parts.coding
-        if coding is None:
-            return [(self.y - self.parts.origin) / self.parts.scale]
-        if not coding.has_proba:
-            raise ValueError(
-                "Learning curves of more than two classes need multi_class='one_vs_rest'."
-            )
-        return [task.labels for task in coding.tasks(self.codes)]
-
-    def _pool(self, process: FittedProcess, noise: float, y: Array) -> Pool:
-        K = process.rule.matrix(self.X, self.X) if noise else process.rule.matrix(self.X)
-        likelihood = self.parts.likelihood
-        if noise:
-            likelihood = likelihood.with_noise(noise) or likelihood
-        return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y))
-
-    def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
-        """Return the leave-one-out cavities of the fit, if that was to the pool itself."""
-        fit = process.fits[0]
-        if not _same(process.X_train_, self.X) or not np.array_equal(fit.problem.rows.y, y):
-            return None
-        (m, v), floor = fit.cavities, np.finfo(float).eps
-        return Averages(np.maximum(v - noise, floor * v), m, np.zeros_like(m))
-
-    @property
-    def scores(self) -> Scores:
-        """Scores of the predictions from training sets out of the pools."""
-        if self.parts.coding is None:
-            return RegressionScores(self.pools, self.parts.scale, self.parts.origin)
-        return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
-
-    def covariances(self, X: Any) -> list[tuple[Array, Array]]:
-        """Return covariances of new inputs with the pool's, and their own prior variances.
-
-        One pair for each latent function.
-        """
-        seen, given = _inputs(self.model, self.before, X), None
-        if is_precomputed(self.model.kernel):
-            given = check_prior_variance(self.model.kernel, self.X, None, len(seen))
-        rules = [process.rule for process in self.parts.processes]
-        return [
-            (rule.matrix(seen, self.X), (rule.diag(seen) if given is None else given) - noise)
-            for rule, noise in zip(rules, self.noises, strict=True)
-        ]
-
-    def log_proba(self, latent: Sequence[Marginals]) -> Array:
-        """Return log class probabilities of shape (..., n, classes) from latent marginals."""
-        shape = latent[0].mean.shape
-        answers = [
-            tuple(pool.likelihood.tilted(sign, q).log_z.ravel() for sign in (-1.0, 1.0))
-            for pool, q in zip(self.pools, latent, strict=True)
-        ]
-        coding = self.parts.coding
-        assert coding is not None
-        return coding.scores(answers).reshape(*shape, coding.n_classes)
-
-    def about_curve(self) -> dict[str, Any]:
-        """Return what every curve from this pool has in common, by name."""
-        apparent = self._apparent()
-        return {
-            "task": "regression" if self.classes is None else "classification",
-            "y": self.y,
-            "classes": self.classes,
-            "share": self.share,
-            "apparent_error": float(apparent.error),
-            "apparent_log_loss": float(apparent.log_loss),
-        }
-
-    def _apparent(self) -> Losses:
-        """Return the average scores of the estimator on the pool itself."""
-        if self.classes is not None:
-            # As scikit-learn's log_loss: finite.
-            p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
-            return class_scores(np.log(p), self.codes, self.share)
-        mean, std = self.model.predict(self.X, return_std=True)
-        variance = std**2 + self.parts.likelihood.noise_variance * self.parts.scale**2
-        return target_scores(mean, variance, self.y, self.share)
-
-
-def _same(A: Any, B: Any) -> bool:
-    """Whether two tables of numbers are equal; lists of objects never count as such."""
-    return isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and np.array_equal(A, B)
-
-
-def _kernel_noise(rule: Rule, X: Any) -> float:
-    """Return the variance of a kernel's own noise, where it is the same for all inputs."""
-    noise = rule.noise(X)
-    return float(noise[0]) if np.allclose(noise, noise[0], rtol=1e-6) else 0.0

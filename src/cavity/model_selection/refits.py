@@ -13,9 +13,9 @@ from joblib import Parallel, delayed
 from cavity.arrays import Array, one_thread
 from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood
-from cavity.model_selection.pools import PoolInputs
 from cavity.priors import DensePrior
-from cavity.resampling import Pool
+from cavity.resampling import Averages, Pool
+from cavity.resampling.scores import Losses
 from cavity.sites import Marginals
 
 # Handing a small fit to a worker takes as long as the fit.
@@ -70,67 +70,81 @@ class Draws:
         return np.where(absence > 0.0, self.share / np.where(absence > 0.0, absence, 1.0), 0.0)
 
 
-class Refit(NamedTuple):
-    """One training set's predictions for the pool, a row for each latent function.
+class SizeRefits(NamedTuple):
+    """What the refits to all training sets of one size, or to one of them, say about the pool.
 
-    ``absent`` marks the examples that are not in the training set.
+    ``latent`` are the marginals of each latent function, of shape (training sets, n); ``absent``
+    marks the examples that are not in a training set.
     """
 
-    mean: Array
-    variance: Array
+    latent: list[Marginals]
     absent: Array
-    reports: Sequence[Report]
+    reports: list[Report]
+
+    def by_example(self, values: Array) -> Array:
+        """Average over the training sets that an example is not in; NaN if it is in all of them."""
+        count = self.absent.sum(axis=0)
+        total = np.sum(np.where(self.absent, values, 0.0), axis=0)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+    @property
+    def averages(self) -> list[Averages]:
+        """Held-out averages of every latent function."""
+        n = np.maximum(self.absent.sum(axis=0), 1)
+        found = []
+        for q in self.latent:
+            R = self.by_example(q.mean)
+            V = self.by_example((q.mean - R) ** 2) * n / np.maximum(n - 1, 1)
+            found.append(Averages(self.by_example(q.variance), R, V))
+        return found
+
+    def held_out(self, losses: Losses) -> Losses:
+        """Return each example's scores, averaged over the training sets that it is not in."""
+        log_p = -losses.log_loss
+        # Relative to the largest, so that not all underflow.
+        top = np.max(log_p, axis=0, where=self.absent, initial=-np.finfo(float).max)
+        support = top + np.log(self.by_example(np.exp(np.minimum(log_p - top, 0.0))))
+        error, log_loss = self.by_example(losses.error), self.by_example(losses.log_loss)
+        return Losses(error, log_loss, support=support)
 
 
 @dataclass(frozen=True)
 class Refitter:
     """Fits an estimator's model to rows of the pools, one for each latent function.
 
-    ``noises`` are the variances that each kernel adds and its pool does not hold: every draw of an
-    example has noise of its own.
+    Every draw of an example has the kernel's noise, which the pools do not hold, for itself.
     """
 
     pools: Sequence[Pool]
     likelihood: Likelihood
-    noises: Sequence[float]
     method: Method
 
-    @classmethod
-    def of(cls, inputs: PoolInputs) -> "Refitter":
-        """Return what fits as the estimator does."""
-        parts = inputs.parts
-        return cls(inputs.pools, parts.likelihood, inputs.noises, parts.processes[0].fits[0].method)
-
-    def refit_each(self, draws: Sequence[Array]) -> list[Refit]:
+    def refit_each(self, draws: Sequence[Array]) -> list[SizeRefits]:
         """Refit to several training sets, on one thread of BLAS: two may round differently."""
         with one_thread():
-            return [self.refit(rows) for rows in draws]
+            return [self._refit(rows) for rows in draws]
 
-    def refit(self, rows: Array) -> Refit:
-        """Fit to these rows and predict the whole pool."""
+    def _refit(self, rows: Array) -> SizeRefits:
         absent = np.ones(len(self.pools[0].y), dtype=bool)
         absent[rows] = False
-        found = [self._fit(*each, rows) for each in zip(self.pools, self.noises, strict=True)]
-        mean, variance = (np.stack(part) for part in zip(*(q for q, _ in found), strict=True))
-        return Refit(mean, variance, absent, [report for _, report in found])
+        found = [self._fit(pool, rows) for pool in self.pools]
+        return SizeRefits([q for q, _ in found], absent, [report for _, report in found])
 
-    def _fit(self, pool: Pool, noise: float, rows: Array) -> tuple[Marginals, Report]:
+    def _fit(self, pool: Pool, rows: Array) -> tuple[Marginals, Report]:
+        """Fit to these rows and predict the whole pool."""
         prior = pool.prior
         if not len(rows):
             return Marginals(np.zeros(prior.size), prior.diag), Report(True, 0, 0.0, "")
-        index, weight = self._weights(rows, noise)
+        index, weight = rows, np.ones(len(rows))
+        if not pool.noise and not self.method.ordered:
+            # Draws that are alike in everything are one row that counts more.
+            index, counts = np.unique(rows, return_counts=True)
+            weight = counts.astype(float)
         K = prior.K[np.ix_(index, index)]
-        K[np.diag_indices_from(K)] += noise
+        K[np.diag_indices_from(K)] += pool.noise
         likelihood = self.likelihood.subset(index)
         fit = self.method.fit(Problem.of(likelihood, DensePrior(K), pool.y[index], weight))
         return fit.posterior.predict(prior.K[:, index], prior.diag), fit.report
-
-    def _weights(self, rows: Array, noise: float) -> tuple[Array, Array]:
-        """Return distinct rows and how often each counts, unless draws differ or come in turn."""
-        if noise or self.method.ordered:
-            return rows, np.ones(len(rows))
-        index, counts = np.unique(rows, return_counts=True)
-        return index, counts.astype(float)
 
 
 def refit_all(
@@ -139,7 +153,7 @@ def refit_all(
     draws: Sequence[Sequence[Array]],
     n_jobs: int | None,
     verbose: int,
-) -> Iterator[list[Refit]]:
+) -> Iterator[SizeRefits]:
     """Yield the refits to all training sets of a size, one size after the other."""
     begin = time.perf_counter()
     found = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -148,13 +162,12 @@ def refit_all(
     for k, (size, of_size) in enumerate(zip(sizes, draws, strict=True)):
         refits = [refit for _ in _batches(of_size) for refit in next(found)]
         if verbose > 0:
-            passed = time.perf_counter() - begin
-            sys.stdout.write(
-                f"size {size:.0f} ({k + 1} of {len(sizes)}): {len(refits)} refits, "
-                f"{passed:.1f} s so far\n"
-            )
+            done = f"size {size:.0f} ({k + 1} of {len(sizes)}): {len(refits)} refits"
+            sys.stdout.write(f"{done}, {time.perf_counter() - begin:.1f} s so far\n")
             sys.stdout.flush()
-        yield refits
+        latent, absent, reports = zip(*refits, strict=True)
+        each = [Marginals(*np.stack(q, axis=1)) for q in zip(*latent, strict=True)]
+        yield SizeRefits(each, np.stack(absent), [r for of_refit in reports for r in of_refit])
 
 
 def _batches(draws: Sequence[Array]) -> list[Sequence[Array]]:

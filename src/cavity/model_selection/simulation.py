@@ -1,6 +1,9 @@
 """Learning curves by brute force: draw training sets, refit, predict the rest."""
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -8,10 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from cavity.model_selection.curve import LearningCurve, solved
-from cavity.model_selection.pools import DEFAULT_SIZES, check_resampling, check_sizes, pools_of
-from cavity.model_selection.refit_source import RefitSource
-from cavity.model_selection.refits import Draws, Refitter, refit_all
+from cavity.arrays import Array
+from cavity.model_selection.curve import LearningCurve, Measure, Source
+from cavity.model_selection.forecast import ErrorTrend, sampling_error
+from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
+from cavity.model_selection.refits import Draws, Refitter, SizeRefits, refit_all
+from cavity.resampling.scores import Losses
 
 
 def simulate_learning_curve(
@@ -69,44 +74,107 @@ def simulate_learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[1])
     True
     """
-    check_resampling(resampling)
     if not isinstance(n_repeats, Integral) or n_repeats < 2:
         raise ValueError(
             f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
         )
-    inputs = pools_of(estimator, X, y, sample_weight)
-    sizes = check_sizes(train_sizes, resampling, inputs.share)
+    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
-    draws = [law.draw(int(size), int(n_repeats)) for size in sizes]
-    refits = list(refit_all(Refitter.of(inputs), sizes, draws, n_jobs, verbose))
-    source = RefitSource(inputs, inputs.scores, law, sizes, refits)
+    draws = [law.draw(int(size), int(n_repeats)) for size in inputs.sizes]
+    method = inputs.fitted.processes[0].fits[0].method
+    refitter = Refitter(inputs.pools, inputs.likelihood, method)
+    refits = list(refit_all(refitter, inputs.sizes, draws, n_jobs, verbose))
+    source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
-    return _curve(source)
+    held_out, reports = zip(*((found.averages, found.reports) for found in refits), strict=True)
+    means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
+    return LearningCurve(source, held_out, source.points, reports, means, errors)
 
 
-def _curve(source: RefitSource) -> LearningCurve:
-    mean, variance = source.scores.predicted(source.averages)
-    return LearningCurve(
-        **source.inputs.about_curve(),
-        **solved(source.reports),
-        **{"test_brier": None} | {name: values for name, (values, _) in source.means.items()},
-        resampling=source.law.resampling,
-        theory="simulation",
-        train_sizes=source.sizes,
-        point_error=source.points("error"),
-        point_log_loss=source.points("log_loss"),
-        point_mean=mean,
-        point_variance=variance,
-        point_support=source.support,
-        point_doubt=source.doubt,
-        source=source,
-        standard_error={name: errors for name, (_, errors) in source.means.items()},
-    )
+@dataclass(frozen=True)
+class RefitSource(Source):
+    """What a simulated curve was made of; ``refits`` are those of each size."""
+
+    law: Draws
+    refits: Sequence[SizeRefits]
+
+    def predict(self, X: Any) -> tuple[Array, Array]:
+        """Refuse: no fits are kept."""
+        raise ValueError(
+            "A simulation keeps no fits for predictions at new inputs: learning_curve() does that."
+        )
+
+    def measure(self, g: Measure) -> Array:
+        """Return averages of g(prediction, y) over training sets, at each size and example."""
+        scores, share = self.inputs.scores, self.inputs.share
+        found = np.stack([r.by_example(scores.measure(g, r.latent)) for r in self.refits])
+        for points in found:
+            known = np.isfinite(points)
+            # Examples that were never absent shall not change the average.
+            points[~known] = points[known] @ share[known] / np.sum(share[known])
+        return found
+
+    def trend(self, measure: str) -> ErrorTrend:
+        """Return the curve through the simulated sizes."""
+        known = np.flatnonzero(np.isfinite(self.means["test_" + measure][0]))
+        if len(known) < 3:
+            raise ValueError(
+                f"A forecast needs a curve of at least three sizes; this one has {len(known)}."
+            )
+        means, errors = (part[known] for part in self.means["test_" + measure])
+        points, share = getattr(self.points[known[-1]], measure), self.inputs.share
+        seen = np.isfinite(points)
+        weight = share[seen] / np.sum(share[seen])
+        is_class = self.inputs.classes is not None
+        of_pool = sampling_error(points[seen], weight, rate=is_class and measure == "error")
+        spread = float(np.hypot(of_pool, errors[-1]))
+        return ErrorTrend(self.inputs.sizes[known], means, spread, is_class or measure == "error")
+
+    @cached_property
+    def losses(self) -> list[Losses]:
+        """Scores of each training set's predictions at each example, for each size."""
+        return [self.inputs.scores.losses(found.latent) for found in self.refits]
+
+    @cached_property
+    def points(self) -> list[Losses]:
+        """Held-out scores of each example, for each size."""
+        return list(map(SizeRefits.held_out, self.refits, self.losses))
+
+    @cached_property
+    def means(self) -> dict[str, Array]:
+        """Averages over training sets and their standard errors, by name."""
+        rows = [self._means(k) for k in range(len(self.refits))]
+        return {name: np.array([row[name] for row in rows]).T for name in rows[0]}
+
+    def _means(self, k: int) -> dict[str, tuple[float, float]]:
+        losses, share, refits = self.losses[k], self.inputs.share, self.refits[k]
+        weight = refits.absent * self.law.weight(int(self.inputs.sizes[k]))
+        # Training sets without held-out examples do not count.
+        some = np.any(weight > 0.0, axis=1)
+        repeats = {
+            "test_" + name: np.average(values[some], axis=1, weights=weight[some])
+            for name, values in losses._asdict().items()
+            if values is not None
+        }
+        G = np.mean([q.variance for q in refits.latent], axis=0)
+        repeats["pool_error"] = losses.error @ share
+        repeats["posterior_variance"] = G @ share * self.inputs.scores.scale**2
+        return {name: self._mean(k, values) for name, values in repeats.items()}
+
+    def _mean(self, k: int, repeats: Array) -> tuple[float, float]:
+        """Return the average over training sets, with the standard error."""
+        if len(repeats) < 2:
+            return (float(repeats[0]) if len(repeats) else np.nan), np.nan
+        error = np.std(repeats, ddof=1) / np.sqrt(len(repeats))
+        if self.law.leaves_one_out(int(self.inputs.sizes[k])):
+            # Drawn without replacement from the few that there are.
+            error *= np.sqrt(1.0 - len(repeats) / len(self.law.members))
+        return float(np.mean(repeats)), float(error)
 
 
 def _warn_about(source: RefitSource) -> None:
     """Warn of sizes without held-out averages, and of refits that did not converge."""
-    empty = source.sizes[np.isnan(source.means["test_error"][0])]
+    empty = source.inputs.sizes[np.isnan(source.means["test_error"][0])]
     if len(empty):
         warnings.warn(
             f"At train_sizes {empty.tolist()} no training set has left any example out, so that "
@@ -114,7 +182,7 @@ def _warn_about(source: RefitSource) -> None:
             UserWarning,
             stacklevel=3,
         )
-    reports = [report for of_size in source.reports for report in of_size]
+    reports = [report for found in source.refits for report in found.reports]
     failed = [report for report in reports if not report.converged]
     if failed:
         worst = max(report.residual for report in failed)

@@ -4,7 +4,6 @@ from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, R
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.inducing import InducingPosterior, InducingPrior
 from cavity.priors.low_rank import InducingRows, low_rank_of
-from cavity.priors.squares import OthersSquares
 
 __all__ = [
     "PRIORS",
@@ -15,7 +14,6 @@ __all__ = [
     "InducingPrior",
     "InducingRows",
     "KernelRule",
-    "OthersSquares",
     "Posterior",
     "Prior",
     "RowsPosterior",

@@ -291,7 +291,7 @@ class DensePosterior:
 
     @cached_property
     def cancels(self) -> Array:
-        """Whether a site says so little that 1 − [B⁻¹]_ii has too few digits."""
+        """Whether a site is so weak that 1 − [B⁻¹]_ii has too few digits."""
         return self.sites.tau * self.prior.diag < _CANCELS
 
     def contract(

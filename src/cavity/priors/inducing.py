@@ -1,7 +1,7 @@
 """A prior that sees its rows through inducing points, and its posterior of m² numbers.
 
 With K_ZZ = L Lᵀ at the m inducing points Z, W = L⁻¹ and P = k(X, Z) Wᵀ, the latent values are
-f = P u + e with u ~ N(0, I) and independent e of variance r = k(x, x) − |P_i|² (theory 6a). What
+f = P u + e with u ~ N(0, I) and independent e of variance r = k(x, x) − |P_i|². What
 the rows add to the posterior of u are two sums, so rows can be visited in blocks, in any order.
 """
 
@@ -192,7 +192,7 @@ class InducingPosterior(NamedTuple):
         slope: Slope,
         other: "InducingPosterior | None" = None,
     ) -> "Shares":
-        """Return a block's share of the gradient (theory 6b); P'α is w and P'v is the other's w.
+        """Return a block's share of the gradient; P'α is w and P'v is the other's w.
 
         H = (M − diag g) C row by row, C = P W, with g the weights of k(x, x).
         """

@@ -29,7 +29,7 @@ _RTOL = 3e-5
 
 
 class InducingRows:
-    """All rows of a low-rank prior at once, as Newton's method for the means wants them.
+    """All rows of a low-rank prior at once, as Newton's method for the means needs them.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cavity.arrays import Array
-from cavity.priors import DensePrior, OthersSquares
+from cavity.arrays import Array, add_to_diagonal, namespace, put, symmetric_product
+from cavity.priors import DensePosterior, DensePrior
 from cavity.resampling.pool import Averages, EffectiveSites, Pool
 from cavity.resampling.theories import Theory
 from cavity.sites import Sites, cavity
@@ -19,12 +19,49 @@ from cavity.solvers import contraction, solve
 # left. Without them ten sizes take 1.3 (Pima) to 3 times (crabs) as many factorisations.
 _STEPS, _ENOUGH = 3, 0.05
 _SHORTEST, _LONGEST = 0.1, 1.5
+_TINY = float(np.finfo(float).tiny)
 # The first order is not used beyond this change of the cavities ...
 _FAR_OFF = 1.0
 # ... nor for a larger change of a log variance.
 _FARTHEST = 2.0
 # An iteration is not taken to contract faster than this.
 _FASTEST = 0.05
+
+
+class OthersSquares:
+    """Σ_ij² off the diagonal, for products.
+
+    Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is next to nothing.
+
+    Parameters
+    ----------
+    posterior : DensePosterior
+    """
+
+    def __init__(self, posterior: DensePosterior) -> None:
+        B = posterior.B_inverse()
+        xp = namespace(B)
+        self._posterior = posterior
+        self._u = xp.where(posterior.cancels, 1.0, posterior.sites.tau)
+        B *= B
+        self._B = add_to_diagonal(B, -xp.linalg.diagonal(B))
+
+    def product(self, w: Array) -> Array:
+        """Return Σ_{j≠i} Σ_ij² w_j for each i."""
+        xp = namespace(w)
+        cancels = self._posterior.cancels
+        total = symmetric_product(self._B, xp.where(cancels, 0.0, w / self._u)) / self._u
+        weak = xp.nonzero(cancels)[0]
+        return self._with_weak(total, weak, w) if weak.shape[0] else total
+
+    def _with_weak(self, total: Array, weak: Array, w: Array) -> Array:
+        """Add what the weakest sites give to the others, and put in what they get."""
+        xp = namespace(w)
+        q = self._posterior
+        squares = q.cross_covariance(xp.take(q.prior.K, weak, axis=0)) ** 2
+        own = xp.take(q.local().q.variance, weak) ** 2 * xp.take(w, weak)
+        total = total + squares @ xp.take(w, weak)
+        return put(total, weak, squares.T @ w - own)
 
 
 class AveragedPosterior:
@@ -38,8 +75,8 @@ class AveragedPosterior:
     def __init__(self, prior: DensePrior, sites: EffectiveSites) -> None:
         self.prior, self.sites = prior, sites
         # First, so that its matrix is gone before the other's is made.
-        plain = Sites(sites.u, sites.gamma)
-        with_u = None if sites.u_chi is None else prior.condition(plain).local()
+        u, gamma, _, u_chi = sites
+        with_u = None if u_chi is None else prior.condition(Sites(u, gamma)).local()
         self._posterior = prior.condition(Sites(sites.response, sites.gamma))
         self._local = local = self._posterior.local()
         self._squares = OthersSquares(self._posterior)
@@ -149,9 +186,8 @@ class AveragesPoint:
         self.residual = self._change
         if last is not None:
             moved = _distance(cavities, last.cavities)
-            self.residual *= max(
-                _FASTEST, contraction(moved, _distance(self.held_out, last.held_out))
-            )
+            changed = _distance(self.held_out, last.held_out)
+            self.residual *= max(_FASTEST, contraction(moved, changed))
         # From the prior, the way to the solution leads over larger residuals: nothing is rejected
         # but what is not a number.
         self.merit = 0.0 if np.isfinite(self.residual) else -np.inf
@@ -169,20 +205,14 @@ class AveragesPoint:
             if _distance(found, c) <= _ENOUGH * self._change:
                 break
             move = pack(found, scale) - x
-            step = step if last is None else _secant(step, last, move)
+            if last is not None:
+                # How much of it to make, from how it differs from the last one (Aitken). Whole
+                # moves do not contract under wide priors: on wine ten times the factorisations.
+                turn = move - last
+                length = -step * float(last @ turn) / max(float(turn @ turn), _TINY)
+                step = min(max(length, _SHORTEST), _LONGEST)
             x, last = x + step * move, move
         return pack(found, scale)
-
-
-def _secant(step: float, last: Array, move: Array) -> float:
-    """Return how much of a move to make, from how it differs from the last one (Aitken).
-
-    Whole moves do not contract under wide priors: on wine they take ten times as many
-    factorisations.
-    """
-    turn = move - last
-    length = -step * float(last @ turn) / max(float(turn @ turn), np.finfo(float).tiny)
-    return min(max(length, _SHORTEST), _LONGEST)
 
 
 def solve_averages(
@@ -190,16 +220,8 @@ def solve_averages(
 ) -> SizeSolution:
     """Return the averages over random training sets that a theory is consistent with.
 
-    Parameters
-    ----------
-    pool : Pool
-    theory : Theory
-    start : Averages
-        Cavities to begin with.
-    tol : float
-        Residual at which to stop: change of the log variances, of the means in standard
-        deviations, of the spread relative to the variance.
-    max_iter : int
+    From the cavities ``start``, until the log variances, the means in standard deviations and the
+    spread relative to the variance change by less than ``tol``.
     """
     scale = pool.prior.diag
     last: AveragesPoint | None = None
@@ -208,13 +230,10 @@ def solve_averages(
         nonlocal last
         c = unpack(x, scale)
         point = AveragesPoint(theory, c, AveragedPosterior(pool.prior, theory(c)), last)
-        if np.isfinite(point.residual):
-            # What is not a number says nothing about the contraction.
-            last = point
+        # What is not a number says nothing about the contraction.
+        last = point if np.isfinite(point.residual) else last
         return point
 
     found = solve(evaluate, pack(start, scale), tol=tol, max_iter=max_iter)
-    end = found.state
-    return SizeSolution(
-        end.pool, end.held_out, end.sites, found.converged, found.n_iter, found.residual
-    )
+    end, how = found.state, (found.converged, found.n_iter, found.residual)
+    return SizeSolution(end.pool, end.held_out, end.sites, *how)

@@ -1,7 +1,8 @@
 """Scores of classes, averaged over training sets."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import chain, repeat
 
 import numpy as np
 from scipy.special import entr, logsumexp
@@ -17,8 +18,7 @@ from cavity.resampling.scores import (
     NODES,
     REACH,
     SMALLEST,
-    ExpectedScores,
-    PointScores,
+    Losses,
     Scores,
     class_scores,
     log_odds_against,
@@ -32,10 +32,56 @@ _DRAWS = 512
 _FEWER_DRAWS = 128
 
 
-class BinaryScores(Scores):
+class ClassScores(Scores):
+    """What the scores of two and of more classes have in common."""
+
+    task = "classification"
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        y = [pool.y for pool in pools]
+        super().__init__(pools, np.argmax(y, axis=0) if len(y) > 1 else (y[0] > 0.0).astype(int))
+
+    def losses(self, latent: Sequence[Marginals]) -> Losses:
+        """Return errors, log losses and Brier scores."""
+        return class_scores(self.log_proba(latent), self.truth)
+
+    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+        """Return the log odds against each label."""
+        return log_odds_against(support)
+
+    def pool_error(
+        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
+    ) -> Array:
+        """Return the probability of a wrong class, for each number of draws by itself.
+
+        An example that was drawn is nearly always right, one that was not often wrong: over both
+        together the prediction is far from Gaussian.
+        """
+        p = occupancy.probability
+        each = zip([1.0 - p.sum(axis=0), *p], self.wrong(held_out, occupancy.s), strict=True)
+        return sum(p_s * wrong for p_s, wrong in each)
+
+    @abstractmethod
+    def log_proba(self, latent: Sequence[Marginals]) -> Array:
+        """Return log class probabilities of shape (..., n, classes) from given marginals."""
+
+    @abstractmethod
+    def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
+        """Yield the probability of a wrong class where an example is drawn 0, 1, 2, ... times."""
+
+
+def _drawn(pool: Pool, c: Averages, q: Marginals, occupations: Array) -> Iterator[Marginals]:
+    """Yield the marginals with 1, 2, ... draws of each example, from those without it."""
+    repeats = RepeatedSites(pool.likelihood, pool.y, occupations)
+    for slope, curvature in repeats(q, c.excess_response):
+        G = q.variance
+        yield Marginals(q.mean + c.response * slope, G * (1.0 + G * curvature))
+
+
+class BinaryScores(ClassScores):
     """Scores of two classes, which one latent function separates."""
 
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
         [c], [pool] = averages, self.pools
 
@@ -45,10 +91,9 @@ class BinaryScores(Scores):
 
         log_loss, brier = average_over_fields(losses, c.R, c.V, NODES)
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        error, doubt = _wrong_side(pool.y, c), log_odds_against(support)
-        return PointScores(error, log_loss, brier, support, doubt)
+        return Losses(_wrong_side(pool.y, c), log_loss, brier, support)
 
-    def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
+    def expected(self, averages: Sequence[Averages]) -> Losses:
         """Return probabilities of the less probable class, and entropies."""
         [c], [pool] = averages, self.pools
 
@@ -57,46 +102,34 @@ class BinaryScores(Scores):
             p, q = np.exp(log_p), -np.expm1(log_p)
             return np.minimum(p, q), entr(p) + entr(q)
 
-        return ExpectedScores(*average_over_fields(losses, c.R, c.V, NODES))
+        return Losses(*average_over_fields(losses, c.R, c.V, NODES))
 
-    def pool_error(
-        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
-    ) -> Array:
-        """Return the probability of the wrong sign, for each number of draws by itself.
+    def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
+        """Yield the probability of the wrong sign.
 
-        An example that was drawn is nearly always right, one that was not often wrong: over both
-        together the prediction is far from Gaussian.
+        The posterior mean rises with the field h: the sign is wrong below that where it is zero.
         """
-        [c], [examples] = held_out, self.pools
-        p = occupancy.probability
-        wrong = (1.0 - p.sum(axis=0)) * _wrong_side(examples.y, c)
-        for p_s, wrong_s in zip(p, _wrong_after(examples, c, occupancy), strict=True):
-            wrong += p_s * wrong_s
-        return wrong
-
-    def predictions(self, averages: Sequence[Averages], x: Array) -> Array:
-        """Return probabilities of the second class."""
         [c], [pool] = averages, self.pools
-        h = c.R + np.sqrt(c.V) * x[:, None]
-        return np.exp(pool.likelihood.tilted(1.0, Marginals(h, c.G)).log_z)
+        yield _wrong_side(pool.y, c)
+        x = np.linspace(-REACH, REACH, _KNOTS)
+        h = c.R + pool.y * np.sqrt(np.maximum(c.V, SMALLEST)) * x[:, None]
+        for q in _drawn(pool, c, Marginals(h, c.G), occupations):
+            yield ndtr(_root(x, pool.y * q.mean))
+
+    def log_proba(self, latent: Sequence[Marginals]) -> Array:
+        """Return both log probabilities: each is accurate in its own tail."""
+        [q], [pool] = latent, self.pools
+        return np.stack([pool.likelihood.tilted(s, q).log_z for s in (-1.0, 1.0)], axis=-1)
+
+    def prediction(self, latent: Sequence[Marginals]) -> Array:
+        """Return probabilities of the second class."""
+        [q], [pool] = latent, self.pools
+        return np.exp(pool.likelihood.tilted(1.0, q).log_z)
 
 
 def _wrong_side(y: Array, c: Averages) -> Array:
     """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
     return ndtr(standardise(-y * c.R, np.sqrt(np.maximum(c.V, SMALLEST))))
-
-
-def _wrong_after(pool: Pool, c: Averages, occupancy: Occupancy) -> Iterator[Array]:
-    """Yield the probability of the wrong sign once an example has been drawn 1, 2, ... times.
-
-    The posterior mean rises with the field h; the sign is wrong below the field where it is zero.
-    """
-    x = np.linspace(-REACH, REACH, _KNOTS)
-    spread = np.sqrt(np.maximum(c.V, SMALLEST))
-    h = c.R + pool.y * spread * x[:, None]
-    repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s)
-    for slope, _ in repeats(Marginals(h, c.G), c.excess_response):
-        yield ndtr(_root(x, pool.y * (h + c.response * slope)))
 
 
 def _root(x: Array, f: Array) -> Array:
@@ -114,86 +147,51 @@ def _root(x: Array, f: Array) -> Array:
     return np.clip(between, x0, x1)
 
 
-class MulticlassScores(Scores):
+class MulticlassScores(ClassScores):
     """Scores of several classes, each with a latent function that separates it from the rest.
 
     Their fields are taken to be independent given the example; averages over them are by
     quasi-Monte Carlo.
     """
 
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
-        losses = class_scores(self._log_proba(averages), self.codes)
-        error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses)
+        losses = self.losses(self._fields(averages, _DRAWS))
+        error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
         support = logsumexp(-losses.log_loss, axis=0) - np.log(_DRAWS)
-        return PointScores(error, log_loss, brier, support, log_odds_against(support))
+        return Losses(error, log_loss, brier, support)
 
-    def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
+    def expected(self, averages: Sequence[Averages]) -> Losses:
         """Return probabilities of all but the most probable class, and entropies."""
-        p = np.exp(self._log_proba(averages))
+        p = np.exp(self.log_proba(self._fields(averages, _DRAWS)))
         error, entropy = 1.0 - np.max(p, axis=2), np.sum(entr(p), axis=2)
-        return ExpectedScores(error.mean(axis=0), entropy.mean(axis=0))
+        return Losses(error.mean(axis=0), entropy.mean(axis=0))
 
-    def pool_error(
-        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
-    ) -> Array:
-        """Return the probability of a wrong class, for each number of draws by itself."""
-        fields = self._fields(held_out, _FEWER_DRAWS)
-        p = occupancy.probability
-        wrong = (1.0 - p.sum(axis=0)) * self._wrong([f.before for f in fields])
-        after = zip(*(f.after(occupancy.s) for f in fields), strict=True)
-        for p_s, marginals in zip(p, after, strict=True):
-            wrong += p_s * self._wrong(marginals)
-        return wrong
+    def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
+        """Yield the share of fields that lead to a wrong class."""
+        fields = self._fields(averages, _FEWER_DRAWS)
+        drawn = zip(*map(_drawn, self.pools, averages, fields, repeat(occupations)), strict=True)
+        for latent in chain([fields], drawn):
+            yield np.mean(np.argmax(self._unnormalised(latent), axis=2) != self.truth, axis=0)
 
-    def predictions(self, averages: Sequence[Averages], x: Array) -> Array:
-        """Refuse: one field does not decide among several classes."""
+    def log_proba(self, latent: Sequence[Marginals]) -> Array:
+        """Return normalised log probabilities."""
+        log_p = self._unnormalised(latent)
+        return log_p - logsumexp(log_p, axis=-1, keepdims=True)
+
+    def prediction(self, latent: Sequence[Marginals]) -> Array:
+        """Refuse: one number does not tell several classes apart."""
         raise ValueError(
             "measure() needs a prediction of one number: two classes or a real target, not "
             f"{len(self.pools)} classes."
         )
 
-    @property
-    def codes(self) -> Array:
-        """Each example's class."""
-        return np.argmax([pool.y for pool in self.pools], axis=0)
-
-    def _log_proba(self, averages: Sequence[Averages]) -> Array:
-        """Return normalised log probabilities of shape (draws, n, classes)."""
-        log_p = self._unnormalised([f.before for f in self._fields(averages, _DRAWS)])
-        return log_p - logsumexp(log_p, axis=2, keepdims=True)
-
-    def _fields(self, averages: Sequence[Averages], count: int) -> list["LatentFields"]:
+    def _fields(self, averages: Sequence[Averages], count: int) -> list[Marginals]:
         """Return draws of every latent function that fill the space evenly."""
         sobol = qmc.Sobol(len(self.pools), seed=0).random(count)
         x = norm.ppf(np.clip(sobol, 1e-12, 1.0 - 1e-12))
-        each = zip(self.pools, averages, x.T, strict=True)
-        return [
-            LatentFields(pool, c, Marginals(c.R + np.sqrt(c.V) * x_c[:, None], c.G))
-            for pool, c, x_c in each
-        ]
+        return [c.fields(x_c) for c, x_c in zip(averages, x.T, strict=True)]
 
-    def _unnormalised(self, marginals: Sequence[Marginals]) -> Array:
-        parts = [
-            pool.likelihood.tilted(1.0, q).log_z
-            for pool, q in zip(self.pools, marginals, strict=True)
-        ]
-        return np.stack(parts, axis=2)
-
-    def _wrong(self, marginals: Sequence[Marginals]) -> Array:
-        return np.mean(np.argmax(self._unnormalised(marginals), axis=2) != self.codes, axis=0)
-
-
-class LatentFields(NamedTuple):
-    """Draws of a latent function at each example, over the training sets it is not in."""
-
-    pool: Pool
-    c: Averages
-    before: Marginals
-
-    def after(self, occupations: Array) -> Iterator[Marginals]:
-        """Yield the marginals once the example has been drawn 1, 2, ... times."""
-        (h, G), pool = self.before, self.pool
-        repeats = RepeatedSites(pool.likelihood, pool.y, occupations)
-        for slope, curvature in repeats(self.before, self.c.excess_response):
-            yield Marginals(h + self.c.response * slope, G * (1.0 + G * curvature))
+    def _unnormalised(self, latent: Sequence[Marginals]) -> Array:
+        each = zip(self.pools, latent, strict=True)
+        return np.stack([pool.likelihood.tilted(1.0, q).log_z for pool, q in each], axis=-1)

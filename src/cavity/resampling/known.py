@@ -41,12 +41,7 @@ def opper_vivarelli_bound(eigenvalues: Any, noise: float, n: Any) -> Any:
     noise : float
         Variance σ² of the noise on the targets.
     n : float or array-like
-        Number of training examples.
-
-    Returns
-    -------
-    float or ndarray
-        Of the shape of n.
+        Number of training examples; the answer has its shape.
 
     Examples
     --------
@@ -70,11 +65,6 @@ def sollich_curve(eigenvalues: Any, noise: float, n: Any) -> Any:
     ----------
     eigenvalues, noise, n
         As in `opper_vivarelli_bound`.
-
-    Returns
-    -------
-    float or ndarray
-        Of the shape of n.
 
     Examples
     --------

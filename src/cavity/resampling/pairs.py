@@ -30,7 +30,10 @@ _BLOCK = 256
 
 
 class PairState(NamedTuple):
-    """The average G between examples, each one's cavity variance, and the strengths τ."""
+    """The average G between examples, each one's cavity variance, and the strengths τ.
+
+    τ = Var(κ) (1 + u G_c)⁴ for precisions κ = −d2 of an example in its cavity.
+    """
 
     G: Array
     cavity: Array
@@ -45,12 +48,11 @@ class PairState(NamedTuple):
 
 def with_pairs(pool: Pool, found: SizeSolution, occupancy: Occupancy) -> SizeSolution:
     """Return the averages of a Gaussian likelihood with what pairs of examples add to them."""
-    G = pool.prior.condition(Sites(found.sites.u, found.sites.gamma)).covariance()
-    moments = curvature_moments(pool, occupancy, found.held_out)
-    state = PairState(G, found.held_out.G, _strength(moments, found))
-    slope = _slope(pool, found, state, moments)
+    state, slope = _state_and_slope(pool, found, occupancy)
     (gain, held_out_gain), (error, held_out_error) = _gains_and_slopes(state, slope)
-    trust = _trust(pool, found.pool.G, gain)
+    # All of a small gain is added; none leads above the prior.
+    room = np.maximum(pool.prior.diag - found.pool.G, np.finfo(float).tiny)
+    trust = 1.0 / (1.0 + np.maximum(gain, 0.0) / room)
     return found._replace(
         pool=_more(found.pool, trust * gain, trust * error),
         held_out=_more(found.held_out, trust * held_out_gain, trust * held_out_error),
@@ -62,37 +64,22 @@ def _more(c: Averages, variance: Array, error: Array) -> Averages:
     return Averages(c.G + variance, c.R, np.maximum(c.V + error, 0.0))
 
 
-def _trust(pool: Pool, G: Array, gain: Array) -> Array:
-    """Return the share of the gain to add: all of a small one; none leads above the prior."""
-    room = np.maximum(pool.prior.diag - G, np.finfo(float).tiny)
-    return 1.0 / (1.0 + np.maximum(gain, 0.0) / room)
-
-
-def _strength(moments: tuple[Array, Array, Array], found: SizeSolution) -> Array:
-    """Return τ = Var(κ) (1 + u G_c)⁴ for precisions κ = −d2 of an example in its cavity."""
-    first, second, _ = moments
-    return (second - first**2) * _back(found) ** 4
-
-
-def _back(found: SizeSolution) -> Array:
-    """Return 1 + u G_c = G_c/G_aa: from the average with an example to that without it."""
-    return 1.0 + found.sites.u * found.held_out.G
-
-
-def _slope(
-    pool: Pool, found: SizeSolution, state: PairState, moments: tuple[Array, Array, Array]
-) -> PairState:
-    """Return how the state changes with ε: −dG/dε is the average product of two errors."""
-    first, second, third = moments
-    c, (u, _, w, _) = found.held_out, found.sites
-    miss = found.pool.R - pool.y
+def _state_and_slope(
+    pool: Pool, found: SizeSolution, occupancy: Occupancy
+) -> tuple[PairState, PairState]:
+    """Return the state, and its slope in ε: −dG/dε is the average product of two errors."""
+    c, (u, gamma, w, _) = found.held_out, found.sites
+    G = pool.prior.condition(Sites(u, gamma)).covariance()
+    first, second, third = curvature_moments(pool, occupancy, c)
+    # G_c/G_aa: from the average with an example to that without it.
+    back, variance = 1.0 + u * c.G, second - first**2
+    state = PairState(G, c.G, variance * back**4)
     held_out = (c.R - pool.y) ** 2 + c.V
-    back = _back(found)
-    errors = add_outer(matmul(state.G * -w, state.G), -1.0, miss)
+    errors = add_outer(matmul(G * -w, G), -1.0, found.pool.R - pool.y)
     # dκ/dε = κ² e_c, as −dG_c/dε is the held-out error e_c; du/dε = w.
     spread = 2.0 * (third - first * second) * held_out
-    tau = spread * back**4 + 4.0 * (second - first**2) * back**3 * (w * c.G - u * held_out)
-    return PairState(errors, -held_out, tau)
+    tau = spread * back**4 + 4.0 * variance * back**3 * (w * c.G - u * held_out)
+    return state, PairState(errors, -held_out, tau)
 
 
 def _gains_and_slopes(state: PairState, slope: PairState) -> tuple[Array, Array]:

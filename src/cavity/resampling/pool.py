@@ -2,30 +2,25 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
+from cavity.sites import Marginals
 
 
 class Averages(NamedTuple):
-    """Averages over training sets, for each example.
-
-    Attributes
-    ----------
-    G : array of shape (n,)
-        Average posterior variance.
-    R : array of shape (n,)
-        Average prediction.
-    V : array of shape (n,)
-        Variance of the prediction from training set to training set.
-    chi : array of shape (n,) or None
-        How far the prediction moves with a unit source at the example; None where that is G.
-    """
+    """Averages over training sets, one entry for each example."""
 
     G: Array
+    """Average posterior variance."""
     R: Array
+    """Average prediction."""
     V: Array
+    """Variance of the prediction from training set to training set."""
     chi: Array | None = None
+    """How far the prediction moves with a unit source at the example; None where that is G."""
 
     @property
     def response(self) -> Array:
@@ -37,49 +32,38 @@ class Averages(NamedTuple):
         """χ − G: by how much the response exceeds the variance; None where there is no excess."""
         return None if self.chi is None else self.chi - self.G
 
+    def fields(self, x: Array) -> Marginals:
+        """Return marginals with the prediction x standard deviations off, of shape (len(x), n)."""
+        return Marginals(self.R + np.sqrt(self.V) * x[:, None], self.G)
+
 
 class Pool(NamedTuple):
-    """The examples from which training sets are drawn.
-
-    Attributes
-    ----------
-    prior : DensePrior
-        The latent values of all examples.
-    y : array of shape (n,)
-        Labels ±1, or real targets.
-    likelihood : Likelihood
-    share : array of shape (n,)
-        Each example's share of the population; they sum to one.
-    loo : Averages or None
-        Approximate leave-one-out cavities of all examples, where a fit has found them already.
-    """
+    """The examples from which training sets are drawn."""
 
     prior: DensePrior
+    """Of the latent values of all examples."""
     y: Array
+    """Labels ±1, or real targets."""
     likelihood: Likelihood
     share: Array
+    """Each example's share of the population; they sum to one."""
     loo: Averages | None = None
+    """Approximate leave-one-out cavities of all examples, where a fit has found them already."""
+    noise: float = 0.0
+    """Variance of the kernel's own noise, which is not in the prior but in the likelihood."""
 
 
 class EffectiveSites(NamedTuple):
-    """What each example adds to the averages over training sets.
-
-    Attributes
-    ----------
-    u : array of shape (n,)
-        Precision.
-    gamma : array of shape (n,)
-        Mean of the source.
-    w : array of shape (n,)
-        Variance of the source.
-    u_chi : array of shape (n,) or None
-        Precision with which the example holds the prediction; None where that is u.
-    """
+    """What each example adds to the averages over training sets."""
 
     u: Array
+    """Precision."""
     gamma: Array
+    """Mean of the source."""
     w: Array
+    """Variance of the source."""
     u_chi: Array | None = None
+    """Precision with which the example holds the prediction; None where that is u."""
 
     @property
     def response(self) -> Array:

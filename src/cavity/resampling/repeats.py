@@ -26,20 +26,14 @@ class RepeatedSites:
     def __init__(
         self, likelihood: Likelihood, y: Array, occupations: Array, tol: float = 1e-4
     ) -> None:
-        self._likelihood, self._y, self._occupations = likelihood, y, occupations
-        self._tol = tol
+        self._likelihood, self._y, self._occupations, self._tol = likelihood, y, occupations, tol
         self._sites: dict[float, Sites] = {}
 
     def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:
         """Yield slope and curvature, in the cavity's mean, for each number of draws.
 
-        Parameters
-        ----------
-        c : Marginals
-            Cavities without the example, of shape (..., n).
-        excess : array of shape (n,), optional
-            By how much the response of the other examples exceeds the cavity's variance: a slope
-            d moves the cavity's mean by excess × d.
+        Cavities are without the example, of shape (..., n). By ``excess`` the response of the other
+        examples exceeds the cavity's variance: a slope d moves the cavity's mean by excess × d.
         """
         if self._likelihood.quadratic:
             slope, curvature, _ = self._likelihood.derivatives(self._y, c.mean)
@@ -52,14 +46,11 @@ class RepeatedSites:
             if s == 1.0 and excess is None:
                 yield moments.d1, moments.d2
                 continue
-            site = self._solve(c, s, self._start(s, site), excess)
-            self._sites[s] = site
+            # From the sites of the last call, or from those of fewer draws.
+            last = self._sites.get(s, site)
+            start = last if last.tau.shape == site.tau.shape else site
+            site = self._sites[s] = self._solve(c, s, start, excess)
             yield _together(c, site, s, excess)
-
-    def _start(self, s: float, fewer: Sites) -> Sites:
-        """Return the sites of the last call, or those of fewer draws."""
-        last = self._sites.get(s, fewer)
-        return last if last.tau.shape == fewer.tau.shape else fewer
 
     def _solve(self, c: Marginals, s: float, site: Sites, excess: Array | None) -> Sites:
         """Return the site of each of s draws, given that all have the same.

@@ -5,7 +5,7 @@ posterior mean there is h ~ N(R, V), its posterior variance G. Every average sco
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,36 +28,21 @@ class Losses(NamedTuple):
     """Scores of predictions, for each example or averaged.
 
     ``error`` is whether the prediction is wrong, or its squared error; ``log_loss`` the negative
-    log predictive probability (or density) of the label; ``brier`` is for classes only.
+    log predictive probability (or density) of the label; ``brier`` is for classes only. Of averages
+    over training sets, ``support`` is the log of the label's average probability (or density).
     """
 
     error: Array
     log_loss: Array
     brier: Array | None = None
+    support: Array = None
 
 
-def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Losses:
-    """Return error, log loss and Brier score of predicted class probabilities.
+def class_scores(log_p: Array, codes: Array) -> Losses:
+    """Return error, log loss and Brier score of log class probabilities of shape (..., n, classes).
 
     A label that shares the largest probability with another class counts as half an error. The
     Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes.
-
-    Parameters
-    ----------
-    log_p : array of shape (..., n, n_classes)
-        Log probabilities.
-    codes : array of int of shape (n,)
-        Each example's class: 0, 1, ...
-    weight : array of shape (n,), optional
-        Each example's share of the averages to return; without it every example is by itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cavity.resampling.scores import class_scores
-    >>> log_p = np.log([[0.9, 0.1], [0.5, 0.5], [0.6, 0.4]])
-    >>> class_scores(log_p, np.array([0, 1, 1])).error.tolist()
-    [0.0, 0.5, 1.0]
     """
     n_classes = log_p.shape[-1]
     truth = np.eye(n_classes, dtype=bool)[codes]
@@ -65,61 +50,13 @@ def class_scores(log_p: Array, codes: Array, weight: Array | None = None) -> Los
     best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
     error = (own < best_other) + 0.5 * (own == best_other)
     brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
-    if weight is not None:
-        error, own, brier = error @ weight, own @ weight, brier @ weight
     return Losses(error, -own, brier)
 
 
-def target_scores(mean: Array, variance: Array, y: Array, weight: Array | None = None) -> Losses:
-    """Return squared error and negative log density of normal predictions of a real target.
-
-    Parameters
-    ----------
-    mean, variance : arrays of shape (..., n)
-        Of the predictive distribution, noise included.
-    y : array of shape (n,)
-    weight : array of shape (n,), optional
-        Each example's share of the averages to return; without it every example is by itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cavity.resampling.scores import target_scores
-    >>> found = target_scores(np.zeros(2), np.ones(2), np.array([0.0, 2.0]), np.full(2, 0.5))
-    >>> float(found.error), round(float(found.log_loss), 4)
-    (2.0, 1.9189)
-    """
+def target_scores(mean: Array, variance: Array, y: Array) -> Losses:
+    """Return squared error and negative log density of normal predictions, noise included."""
     square = (y - mean) ** 2
-    log_loss = 0.5 * (np.log(2.0 * np.pi * variance) + square / variance)
-    if weight is not None:
-        square, log_loss = square @ weight, log_loss @ weight
-    return Losses(square, log_loss)
-
-
-class PointScores(NamedTuple):
-    """Held-out scores of each example, averaged over training sets.
-
-    Beside those of `Losses`: ``support`` is the log of the label's average probability (or
-    density), ``doubt`` the log odds against it, or how many standard deviations a target is off.
-    """
-
-    error: Array
-    log_loss: Array
-    brier: Array | None
-    support: Array
-    doubt: Array
-
-
-class ExpectedScores(NamedTuple):
-    """Held-out scores of each example that a model expects of itself.
-
-    The label is drawn from the model's own predictive distribution. Over examples these scores vary
-    far less than those of the labels, and they are right where the model is. The log loss is the
-    entropy of the predictive distribution.
-    """
-
-    error: Array
-    log_loss: Array
+    return Losses(square, 0.5 * (np.log(2.0 * np.pi * variance) + square / variance))
 
 
 def log_odds_against(log_p: Array) -> Array:
@@ -136,21 +73,29 @@ def field_grid() -> tuple[Array, Array]:
 
 
 class Scores(ABC):
-    """Average scores of predictions from training sets out of pools, one per latent function."""
+    """Average scores of predictions from training sets out of pools, one per latent function.
 
-    task = "classification"
+    Predictions are compared with ``truth``: classes 0, 1, ..., or a target.
+    """
+
+    task: str
     scale, origin = 1.0, 0.0
 
-    def __init__(self, pools: Sequence[Pool]) -> None:
-        self.pools = pools
+    def __init__(self, pools: Sequence[Pool], truth: Array) -> None:
+        self.pools, self.truth = pools, truth
 
     @abstractmethod
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return the scores at examples that were not trained on."""
 
     @abstractmethod
-    def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
-        """Return what the models expect of themselves at examples they were not trained on."""
+    def expected(self, averages: Sequence[Averages]) -> Losses:
+        """Return the scores that models expect of themselves at examples not trained on.
+
+        The label is drawn from the model's own predictive distribution. Over examples these scores
+        vary far less than those of the labels, and they are right where the model is. The log loss
+        is the entropy of the predictive distribution.
+        """
 
     @abstractmethod
     def pool_error(
@@ -159,22 +104,26 @@ class Scores(ABC):
         """Return the expected error at each example of the pool, drawn or not."""
 
     @abstractmethod
-    def predictions(self, averages: Sequence[Averages], x: Array) -> Array:
-        """Return the predictions that standardised fields x lead to, of shape (len(x), n)."""
-
-    @property
-    def truth(self) -> Array:
-        """What the predictions are compared with: 0 or 1, or the target."""
-        return (self.pools[0].y > 0.0).astype(float)
-
     def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
         """Return the doubt about each label, given its held-out averages and its support."""
-        return log_odds_against(support)
+
+    @abstractmethod
+    def losses(self, latent: Sequence[Marginals]) -> Losses:
+        """Return the scores of given predictions, marginals of shape (..., n), at each example."""
+
+    @abstractmethod
+    def prediction(self, latent: Sequence[Marginals]) -> Array:
+        """Return the probability of the second class, or the target, from given marginals."""
+
+    def measure(self, g: Callable[[Array, Array], Array], latent: Sequence[Marginals]) -> Array:
+        """Return g(prediction, truth), of the shape of the marginals."""
+        p = self.prediction(latent)
+        return np.broadcast_to(g(p, np.broadcast_to(self.truth.astype(float), p.shape)), p.shape)
 
     def predicted(self, by_size: Sequence[Sequence[Averages]]) -> tuple[Array, Array]:
         """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes)."""
-        mean = np.stack([np.stack([c.R for c in averages], axis=1) for averages in by_size])
-        variance = np.stack([np.stack([c.V for c in averages], axis=1) for averages in by_size])
+        parts = np.array([[(c.R, c.V) for c in averages] for averages in by_size])
+        mean, variance = np.moveaxis(parts, (2, 3), (0, 2))
         if len(self.pools) == 1:
             mean, variance = mean[:, :, 0], variance[:, :, 0]
         return mean * self.scale + self.origin, variance * self.scale**2
@@ -186,21 +135,19 @@ class RegressionScores(Scores):
     task = "regression"
 
     def __init__(self, pools: Sequence[Pool], scale: float = 1.0, origin: float = 0.0) -> None:
-        super().__init__(pools)
+        super().__init__(pools, origin + scale * pools[0].y)
         self.scale, self.origin = scale, origin
 
-    def held_out(self, averages: Sequence[Averages]) -> PointScores:
+    def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return squared errors and negative log predictive densities."""
         [c], [pool] = averages, self.pools
         density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        support = density - np.log(self.scale)
 
         def loss(h: Array) -> tuple[Array]:
             return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
 
         log_loss = average_over_fields(loss, c.R, c.V, NODES)[0] + np.log(self.scale)
-        doubt = self.doubt(averages, support)
-        return PointScores(self.pool_error(averages), log_loss, None, support, doubt)
+        return Losses(self.pool_error(averages), log_loss, None, density - np.log(self.scale))
 
     def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
         """Return by how many standard deviations each target is off."""
@@ -208,25 +155,25 @@ class RegressionScores(Scores):
         _, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
         return np.abs(d1) / np.sqrt(-d2)
 
-    def expected(self, averages: Sequence[Averages]) -> ExpectedScores:
+    def expected(self, averages: Sequence[Averages]) -> Losses:
         """Return predictive variances and the entropies of normal densities."""
         [c], [pool] = averages, self.pools
         # Of log N(y; h, σ² + G) the second derivative is −1/(σ² + G), whatever y and h are.
         d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G)).d2
         variance = -(self.scale**2) / d2
-        return ExpectedScores(variance, 0.5 * np.log(2.0 * np.pi * np.e * variance))
+        return Losses(variance, 0.5 * np.log(2.0 * np.pi * np.e * variance))
 
     def pool_error(self, averages: Sequence[Averages], /, *_: object) -> Array:
         """Return squared errors: two moments are enough."""
         [c], [pool] = averages, self.pools
         return self.scale**2 * ((c.R - pool.y) ** 2 + c.V)
 
-    def predictions(self, averages: Sequence[Averages], x: Array) -> Array:
-        """Return predicted targets."""
-        [c] = averages
-        return self.origin + self.scale * (c.R + np.sqrt(c.V) * x[:, None])
+    def losses(self, latent: Sequence[Marginals]) -> Losses:
+        """Return squared errors and negative log predictive densities."""
+        [q], [pool] = latent, self.pools
+        variance = (q.variance + pool.likelihood.noise_variance) * self.scale**2
+        return target_scores(self.prediction(latent), variance, self.truth)
 
-    @property
-    def truth(self) -> Array:
-        """The targets."""
-        return self.origin + self.scale * self.pools[0].y
+    def prediction(self, latent: Sequence[Marginals]) -> Array:
+        """Return predicted targets."""
+        return self.origin + self.scale * latent[0].mean

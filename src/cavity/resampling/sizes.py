@@ -1,15 +1,14 @@
 """Averages over training sets of many sizes: each size starts from where its neighbours lead."""
 
-from collections.abc import Sequence
-
 import numpy as np
+from scipy.interpolate import KroghInterpolator
 
 from cavity.arrays import Array
 from cavity.resampling.averaged import SizeSolution, pack, prior_cavities, solve_averages, unpack
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pairs import with_pairs
 from cavity.resampling.pool import Averages, Pool
-from cavity.resampling.theories import Theory, cavity_theory, variational_theory
+from cavity.resampling.theories import cavity_theory, variational_theory
 
 THEORIES = ("cavity", "pairs", "variational")
 # Sizes through which the polynomial goes that guesses the next one's cavities. Without it ten
@@ -52,9 +51,13 @@ def solve_sizes(
     """
     found: dict[int, SizeSolution] = {}
     path = SizePath(pool)
-    for k in path.order(sizes):
+    # Down from all examples where a fit to them is known, elsewhere up from none.
+    for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
         draws, guess = sizes[k] * pool.share, path.guess(sizes[k])
-        equations = _equations(pool, draws, law, theory, _SHARE * tol)
+        if theory == "variational":
+            equations = variational_theory(pool, draws)
+        else:
+            equations = cavity_theory(pool, LAWS[law](draws), _SHARE * tol)
         last = solve_averages(pool, equations, guess, tol=tol, max_iter=max_iter)
         path.add(sizes[k], last.held_out)
         if theory == "pairs" and pool.likelihood.quadratic:
@@ -63,27 +66,14 @@ def solve_sizes(
     return [found[k] for k in range(len(sizes))]
 
 
-def _equations(pool: Pool, draws: Array, law: str, theory: str, tol: float) -> Theory:
-    if theory == "variational":
-        return variational_theory(pool, draws)
-    return cavity_theory(pool, LAWS[law](draws), tol)
-
-
 class SizePath:
-    """The cavities of the sizes solved so far, and where they lead for the next one.
-
-    From all examples downwards where a fit to them is known, from none upwards elsewhere.
-    """
+    """The cavities of the sizes solved so far, and where they lead for the next one."""
 
     def __init__(self, pool: Pool) -> None:
-        self._prior, self._down = pool.prior, pool.loo is not None
+        self._prior = pool.prior
         self._solved: list[tuple[float, Array]] = []
         if pool.loo is not None:
             self.add(pool.prior.size, pool.loo)
-
-    def order(self, sizes: Array) -> Array:
-        """Return the order in which to solve the sizes."""
-        return np.argsort(-sizes if self._down else sizes, kind="stable")
 
     def add(self, size: float, cavities: Averages) -> None:
         """Keep the cavities of a size, and those of the last few others."""
@@ -97,13 +87,5 @@ class SizePath:
             return prior_cavities(self._prior)
         log_m, x = zip(*self._solved, strict=True)
         far = abs(np.log(size) - log_m[-1]) > _FAR * np.ptp(log_m)
-        there = x[-1] if far else _lagrange(log_m, np.log(size)) @ np.stack(x)
+        there = x[-1] if far else KroghInterpolator(log_m, np.stack(x))(np.log(size))
         return unpack(there, self._prior.diag)
-
-
-def _lagrange(nodes: Sequence[float], at: float) -> Array:
-    """Return the weights of the values at some nodes in the polynomial through them."""
-    gaps = np.subtract.outer(nodes, nodes) + np.eye(len(nodes))
-    offsets = np.tile(at - np.array(nodes), (len(nodes), 1))
-    np.fill_diagonal(offsets, 1.0)
-    return np.prod(offsets / gaps, axis=1)

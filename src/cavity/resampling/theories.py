@@ -22,8 +22,6 @@ Theory = Callable[[Averages], EffectiveSites]
 _NODES = 12
 # A response needs fields that differ: at least by this share of the variance.
 _LEAST_SPREAD = 1e-8
-# Change of a log variance at which the eigenvalue start is close enough.
-_CLOSE = 1e-4
 
 
 def average_over_fields(
@@ -55,29 +53,21 @@ def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theor
     def sites(c: Averages) -> EffectiveSites:
         V = np.maximum(c.V, _LEAST_SPREAD * c.G) if responds else c.V
         c = c._replace(V=V, chi=c.response if responds else None)
-        slopes = _slopes(repeats, occupancy, c)
+
+        def slopes(h: Array) -> tuple[Array, ...]:
+            d1, square, d2 = np.zeros((3, *h.shape))
+            found = repeats(Marginals(h, c.G), c.excess_response)
+            for p, (slope, curvature) in zip(occupancy.probability, found, strict=True):
+                d1 += p * slope
+                square += p * slope**2
+                d2 += p * curvature
+            return d1, square, d2, d1 * (h - c.R)
+
         d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
         return _sites(c, d1, square, d2, with_field / c.V if responds else d2)
 
     return sites
-
-
-def _slopes(
-    repeats: RepeatedSites, occupancy: Occupancy, c: Averages
-) -> Callable[[Array], tuple[Array, ...]]:
-    """Return slope, its square, the curvature and slope times field, averaged over the draws."""
-
-    def average(h: Array) -> tuple[Array, ...]:
-        d1, square, d2 = np.zeros((3, *h.shape))
-        found = repeats(Marginals(h, c.G), c.excess_response)
-        for p, (slope, curvature) in zip(occupancy.probability, found, strict=True):
-            d1 += p * slope
-            square += p * slope**2
-            d2 += p * curvature
-        return d1, square, d2, d1 * (h - c.R)
-
-    return average
 
 
 def _sites(c: Averages, d1: Array, square: Array, d2: Array, d_chi: Array) -> EffectiveSites:
@@ -90,20 +80,16 @@ def _sites(c: Averages, d1: Array, square: Array, d2: Array, d_chi: Array) -> Ef
     return EffectiveSites(u, gamma, w, None if c.chi is None else u_chi)
 
 
-def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> tuple[Array, Array, Array]:
+def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> list[Array]:
     """Return the first three moments, over draws and fields, of an example's precision −d2."""
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s)
 
     def powers(h: Array) -> tuple[Array, ...]:
-        found = repeats(Marginals(h, c.G))
-        total = np.zeros((3, *h.shape))
-        for p, (_, curvature) in zip(occupancy.probability, found, strict=True):
-            for k in range(3):
-                total[k] += p * (-curvature) ** (k + 1)
-        return tuple(total)
+        precisions = [-curvature for _, curvature in repeats(Marginals(h, c.G))]
+        each = list(zip(occupancy.probability, precisions, strict=True))
+        return tuple(sum(p * kappa**k for p, kappa in each) for k in (1, 2, 3))
 
-    first, second, third = average_over_fields(powers, c.R, c.V)
-    return first, second, third
+    return average_over_fields(powers, c.R, c.V)
 
 
 def variational_theory(pool: Pool, draws: Array) -> Theory:
@@ -137,10 +123,10 @@ def eigenvalue_start(pool: Pool, draws: Array) -> Averages:
     """
     values, vectors = np.linalg.eigh(pool.prior.K)
     values, squares = np.maximum(values, 0.0), vectors**2
-    G, before = pool.prior.diag, np.inf
-    while np.max(np.abs(np.log(before / G))) > _CLOSE:
-        before, u = G, draws / (pool.likelihood.noise_variance + G)
+    noise, G, before = pool.likelihood.noise_variance, pool.prior.diag, np.inf
+    while np.max(np.abs(np.log(before / G))) > 1e-4:
+        before, u = G, draws / (noise + G)
         G = np.sum(squares * (values / (1.0 + values * u[:, None])), axis=1)
-    u = draws / (pool.likelihood.noise_variance + G)
+    u = draws / (noise + G)
     c = cavity(pool.prior.condition(Sites(u, u * pool.y)).local())
     return Averages(c.variance, c.mean, np.zeros_like(G))

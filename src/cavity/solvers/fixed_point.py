@@ -36,27 +36,13 @@ S = TypeVar("S", bound=Iterate)
 
 @dataclass(frozen=True)
 class Solution(Generic[S]):
-    """Where an iteration stopped, and how.
-
-    Attributes
-    ----------
-    x : array
-        The last accepted point.
-    state : Iterate
-        What its evaluation returned.
-    converged : bool
-    n_iter : int
-        Evaluations made.
-    residual : float
-    tol : float
-    """
+    """Where an iteration stopped: the last accepted point, and what its evaluation returned."""
 
     x: Array
     state: S
     converged: bool
     n_iter: int
     residual: float
-    tol: float
 
     def __str__(self) -> str:
         how = "converged" if self.converged else "stopped without converging"
@@ -75,7 +61,7 @@ def solve(
     """Walk towards the point where ``target(x) = x``.
 
     Each step goes the whole way to the target while the merit does not fall, and half as far
-    after a fall; a step that is let through doubles the next one again, up to the whole way.
+    after a fall; after a step that is taken the next one may be longer, up to the whole way.
     With a memory, whole steps are extrapolated from the last few (Anderson acceleration).
 
     Parameters
@@ -112,7 +98,7 @@ def solve(
             break
         x, state, step = x + change, trial, min(1.0, _GROWTH * step)
         best, idle = (state, 0) if _gains(state, best) else (best, idle + 1)
-    return Solution(x, state, state.residual <= tol, n_iter, state.residual, tol)
+    return Solution(x, state, state.residual <= tol, n_iter, state.residual)
 
 
 def contraction(moved: float, followed: float) -> float:
