@@ -10,11 +10,9 @@ from sklearn.preprocessing import StandardScaler
 
 from cavity.datasets import load_abalone, load_crabs, load_pima
 from cavity.tables.encoding import Encoder
-from cavity.tables.errors import TableError
-from cavity.tables.prepare import prepare
-from cavity.tables.read import SHIPPED, Table, read_table
-from cavity.tables.rows import choose_rows
-from cavity.tables.text import read_text
+from cavity.tables.output import TableError
+from cavity.tables.prepare import choose_rows, prepare
+from cavity.tables.read import SHIPPED, Table, read_table, read_text
 
 N = 40
 LABELS = ["no", "yes"] * (N // 2)

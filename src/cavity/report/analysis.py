@@ -4,25 +4,20 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import __version__, compare_inference
-from cavity.report.examples import examples_of
-from cavity.report.forecast import curve_of, describe_curve
-from cavity.report.kernel import kernel_text, relevance_of
-from cavity.report.scores import calibration_of, confusion_of, scores_of
+from cavity.report import parts
 from cavity.tables.model import Settings, fit_model
-from cavity.tables.plain import plain
+from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
 
 Record = dict[str, Any]
 """Named plain values, with None for a number that is not finite."""
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -130,7 +125,11 @@ class Analysis:
 
 
 def analyse(
-    data: Prepared, settings: Settings, *, command: str = "", tell: Tell = lambda stage: None
+    data: Prepared,
+    settings: Settings,
+    *,
+    command: str = "",
+    tell: Callable[[str], None] = lambda stage: None,
 ) -> Analysis:
     """Fit a model and compute everything in its report.
 
@@ -141,9 +140,9 @@ def analyse(
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    left_out, held_out = scores_of(data, fitted)
+    left_out, held_out = parts.scores_of(data, fitted)
     tell("comparing inference methods")
-    comparison = compare(data, fitted.kernel_, settings) if data.classes else []
+    comparison = compare_methods(data, fitted.kernel_, settings) if data.classes else []
     tell("computing the learning curve")
     return Analysis(
         title=f"{data.target} of {data.source}",
@@ -151,26 +150,21 @@ def analyse(
         model=model,
         left_out=plain(left_out),
         held_out=plain(held_out),
-        calibration=calibration_of(data, fitted),
-        confusion=confusion_of(data, fitted),
-        relevance=relevance_of(fitted.kernel_, data.feature_names),
+        calibration=parts.calibration_of(data, fitted),
+        confusion=parts.confusion_of(data, fitted),
+        relevance=parts.relevance_of(fitted.kernel_, data.feature_names),
         comparison=comparison,
-        curve=plain(describe_curve(curve_of(data, fitted))),
+        curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
-        **plain(examples_of(data, fitted)),
+        **plain(parts.examples_of(data, fitted)),
     )
 
 
 def _versions() -> dict[str, str]:
-    return {
-        "cavity": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"cavity": __version__, "python": platform.python_version(), **others}
 
 
 def _about_data(data: Prepared) -> DataSummary:
@@ -192,7 +186,7 @@ def _about_model(
     is_classes = data.task == "classification"
     correction = getattr(fitted, "evidence_correction_", None)
     return ModelSummary(
-        kernel=kernel_text(fitted.kernel_, data.classes),
+        kernel=parts.kernel_text(fitted.kernel_, data.classes),
         inference=settings.inference if is_classes else "exact",
         likelihood=settings.likelihood if is_classes else "gaussian",
         log_evidence=float(fitted.log_marginal_likelihood_value_),
@@ -203,7 +197,9 @@ def _about_model(
     )
 
 
-def compare(data: Prepared, kernel: Kernel, settings: Settings, tune: bool = False) -> list[Record]:
+def compare_methods(
+    data: Prepared, kernel: Kernel, settings: Settings, tune: bool = False
+) -> list[Record]:
     """Compare all inference methods; a row of `compare_inference` for each.
 
     If each class has its own kernel, their geometric mean is used. With ``tune``, each method tunes

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.errors import TableError
+from cavity.tables.output import TableError
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
-"""Tables from files and from the shipped data sets."""
+"""Tables from files and from the shipped data sets; anything irregular is an error."""
 
+import csv
+import io
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +17,138 @@ from sklearn import datasets as sklearn_datasets
 
 from cavity.arrays import Array
 from cavity.datasets._load import DATA, SPECS, DatasetSpec
-from cavity.tables.errors import TableError
-from cavity.tables.text import read_text
+from cavity.tables.output import TableError
+
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
+"""Fields of a text file that count as missing."""
+_DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?\n)", re.M)
+_COMMA_NUMBER = r"^(-?\d+),(\d+)$"
+_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK": "zip"}
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def read_text(data: bytes, source: str, separator: str | None = None) -> pl.DataFrame:
+    """Return the table in the bytes of a CSV or TSV file.
+
+    By default the separator is the one of comma, semicolon and tab that is most frequent in the
+    first line.
+    """
+    data = _checked_text(data, source)
+    first = data.split(b"\n", 1)[0].decode()
+    separator = separator or max(",;\t", key=first.count)
+    names = _header(data, source, separator)
+    _refuse_ragged(data, source, separator, len(names))
+    try:
+        # Types are chosen below, from all values of a column instead of the first few.
+        frame = pl.read_csv(
+            io.BytesIO(data), separator=separator, infer_schema=False, new_columns=names
+        )
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(source, f"cannot be read as a table: {reason}") from error
+    comma = separator == ";" and bool(_DECIMAL_COMMA.search(data[:100_000]))
+    return frame.with_columns(_typed(column, comma) for column in frame)
+
+
+def _checked_text(data: bytes, source: str) -> bytes:
+    """Return the bytes if they are UTF-8 text, without a byte-order mark."""
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            raise TableError(source, f"is {name}, not plain text: save it as CSV in UTF-8.")
+    if b"\0" in data:
+        raise TableError(source, "is binary, not a text table.")
+    data = data.removeprefix(_UTF8_MARK)
+    if not data.strip():
+        raise TableError(source, "is empty.")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TableError(
+            source,
+            f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8.",
+        ) from error
+    # Blank lines at the end are not rows.
+    return data.rstrip(b"\r\n") + b"\n"
+
+
+def _rows(data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row's last line number and its fields."""
+    reader = csv.reader(
+        io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator
+    )
+    for fields in reader:
+        yield reader.line_num, fields
+
+
+def _header(data: bytes, source: str, separator: str) -> list[str]:
+    try:
+        _, fields = next(_rows(data, separator))
+    except csv.Error as error:
+        raise TableError(source, f"line 1 cannot be read: {error}.") from error
+    names = [field.strip() or f"column_{i + 1}" for i, field in enumerate(fields)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TableError(source, "two columns have this name: rename one.", column=twice[0])
+    if all(map(_is_number, names)):
+        raise TableError(source, "line 1 holds numbers: a line of column names must come first.")
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_ragged(data: bytes, source: str, separator: str, width: int) -> None:
+    """Raise an error if a row has too few fields (which would read as missing) or too many."""
+    find = _ragged_quoted if b'"' in data else _ragged_plain
+    try:
+        found = find(data, separator, width)
+    except csv.Error as error:
+        raise TableError(source, f"a quoted field cannot be read: {error}.") from error
+    if found:
+        line, count = found
+        raise TableError(
+            source,
+            f"line {line} has {count} fields where the header has {width}: correct that line.",
+        )
+
+
+def _ragged_quoted(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
+    rows = _rows(data, separator)
+    return next(((line, len(f)) for line, f in rows if f and len(f) != width), None)
+
+
+def _ragged_plain(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
+    """Count separators between line ends, fifty times faster than splitting the lines."""
+    letters = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    before = np.searchsorted(np.flatnonzero(letters == ord(separator)), ends)
+    fields = np.diff(before, prepend=0) + 1
+    length = np.diff(ends, prepend=-1)
+    blank = (length == 1) | ((length == 2) & (letters[ends - 1] == ord("\r")))
+    wrong = np.flatnonzero((fields != width) & ~blank)
+    return (int(wrong[0]) + 1, int(fields[wrong[0]])) if len(wrong) else None
+
+
+def _typed(column: pl.Series, decimal_comma: bool) -> pl.Series:
+    """Return integers, floats or booleans if every known value is one, else text."""
+    text = column.str.strip_chars()
+    text = text.set(text.is_in(list(MISSING)), None)
+    if text.null_count() == len(text):
+        return text
+    if decimal_comma:
+        text = text.str.replace(_COMMA_NUMBER, "$1.$2")
+    for dtype in (pl.Int64, pl.Float64):
+        numbers = text.cast(dtype, strict=False)
+        if numbers.null_count() == text.null_count():
+            return numbers
+    words = text.str.to_lowercase()
+    return words == "true" if words.drop_nulls().is_in(["true", "false"]).all() else text
 
 
 @dataclass(frozen=True)

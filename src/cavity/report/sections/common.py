@@ -12,6 +12,10 @@ from cavity.report.words import number, percent
 _MOST_INPUTS = 8
 
 
+Column = tuple[str, str, Callable[[Any], Cell]]
+"""A column of a table of rows: its head, a field of the rows, and how to show it."""
+
+
 class Measure(NamedTuple):
     """A measure of the error: its names among scores and curves, and how to write it."""
 
@@ -62,42 +66,27 @@ def word_cell(text: str) -> Cell:
     return Cell(text, text)
 
 
-class Column(NamedTuple):
-    """A column of a table of rows: its head, a field of the rows, and how to show it."""
-
-    head: str
-    field: str
-    show: Callable[[Any], Cell]
-
-
 def example_table(
     a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
 ) -> HtmlTable:
     """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
     if a.is_classes:
-        columns = [
-            Column("label", "label", word_cell),
-            Column("prediction", "prediction", word_cell),
-            Column("probability", "probability", share_cell),
-        ]
+        target, show = "label", word_cell
+        certainty: Column = ("probability", "probability", share_cell)
     else:
-        columns = [
-            Column(a.data.target, "label", partial(cell, digits=4)),
-            Column("prediction", "prediction", partial(cell, digits=4)),
-            Column("±", "std", cell),
-        ]
-    columns += more
+        target, show = a.data.target, partial(cell, digits=4)
+        certainty = ("±", "std", cell)
+    columns = [(target, "label", show), ("prediction", "prediction", show), certainty, *more]
     inputs = _shown_inputs(a)
     rows = [
         [
             Cell(str(example["row"]), example["row"]),
-            *(column.show(example[column.field]) for column in columns),
+            *(show(example[field]) for _, field, show in columns),
             *(_value_cell(a.inputs[str(example["row"])][key]) for key in inputs),
         ]
         for example in examples
     ]
-    head = ["row", *(column.head for column in columns), *inputs]
-    return HtmlTable(name, caption, head, rows)
+    return HtmlTable(name, caption, ["row", *(head for head, *_ in columns), *inputs], rows)
 
 
 def _value_cell(text: str) -> Cell:
