@@ -18,6 +18,7 @@ from cavity.tables.prepare import Prepared
 
 Record = dict[str, Any]
 """Named plain values, with None for a number that is not finite."""
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,7 @@ class Analysis:
 
 
 def analyse(
-    data: Prepared,
-    settings: Settings,
-    *,
-    command: str = "",
-    tell: Callable[[str], None] = lambda stage: None,
+    data: Prepared, settings: Settings, *, command: str = "", tell: Tell = lambda stage: None
 ) -> Analysis:
     """Fit a model and compute everything in its report.
 

@@ -9,7 +9,6 @@ import io
 import json
 import math
 import os
-import struct
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -28,21 +27,6 @@ _HEADER = "header.json"
 _LARGEST_HEADER = 16 * 2**20
 _KINDS = "biufU"
 """Numbers, booleans and strings; never objects, which would be pickled."""
-_DAMAGE = (
-    zipfile.BadZipFile,
-    struct.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What parsers raise on damaged or foreign bytes."""
 
 
 class StorageError(ValueError):
@@ -140,7 +124,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
             return _unpack(file, kind)
         except StorageError as error:
             raise StorageError(f"{os.fspath(path)}: {error}") from None
-        except _DAMAGE as error:
+        except Exception as error:  # Parsers raise anything on damaged or foreign bytes.
             why = " ".join(str(error).split()) or type(error).__name__
             raise StorageError(
                 f"{os.fspath(path)}: not a model file of cavity, or a damaged one ({why})"
@@ -178,11 +162,7 @@ def _pack(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
         for name, array in arrays.items():
             bare = io.BytesIO()
             npy.write_array(bare, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(_member(name)), bare.getbuffer())
-
-
-def _member(name: str) -> str:
-    return f"{name}.npy"
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), bare.getbuffer())
 
 
 def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -192,10 +172,10 @@ def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]
         text = _bytes(archive, members.pop(_HEADER, None), _LARGEST_HEADER)
         whole = json.loads(text)
         header, shapes = _declared(whole, kind)
-        if {_member(name) for name in shapes} != set(members):
+        if {f"{name}.npy" for name in shapes} != set(members):
             raise StorageError("its arrays are not those declared in its header")
         arrays = {
-            name: _array(archive, members[_member(name)], dtype, shape)
+            name: _array(archive, members[f"{name}.npy"], dtype, shape)
             for name, (dtype, shape) in shapes.items()
         }
     return header, arrays

@@ -2,13 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
 from cavity.tables.output import TableError
+
+
+class Role(NamedTuple):
+    """How a column is used: as a "number", as a "category", or not at all: "dropped", and why."""
+
+    kind: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,8 @@ def numbers_of(column: pl.Series, source: str) -> Array:
     stray = floats.is_null() & column.is_not_null()
     if stray.any():
         row = stray.arg_true()[0]
-        raise TableError(
-            source, f"'{column[row]}' is not a number.", column=column.name, row=row + 1
-        )
+        problem = f"'{column[row]}' is not a number."
+        raise TableError(source, problem, column=column.name, row=row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
     return values
@@ -92,20 +98,18 @@ class Encoder:
     scale: tuple[float, ...]
 
     @classmethod
-    def learn(cls, frame: pl.DataFrame, kinds: Mapping[str, str], source: str) -> "Encoder":
-        """Learn from training rows; ``kinds`` maps the columns to use to "number" or "category"."""
+    def learn(cls, frame: pl.DataFrame, roles: Mapping[str, Role], source: str) -> "Encoder":
+        """Learn from training rows, given the role of each column."""
         columns = tuple(
-            _number(frame[name], source) if kind == "number" else _category(frame[name])
-            for name, kind in kinds.items()
+            _number(frame[name], source) if role.kind == "number" else _category(frame[name])
+            for name, role in roles.items()
+            if role.kind != "dropped"
         )
         raw = _raw(columns, frame, source)
         scale = raw.std(axis=0)
-        return cls(
-            columns,
-            tuple(map(float, raw.mean(axis=0))),
-            # A constant column becomes zero instead of NaN.
-            tuple(map(float, np.where(scale > 0.0, scale, 1.0))),
-        )
+        # A constant column becomes zero instead of NaN.
+        scale = np.where(scale > 0.0, scale, 1.0)
+        return cls(columns, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist()))
 
     @property
     def feature_names(self) -> list[str]:
@@ -141,11 +145,7 @@ class Encoder:
 
     def to_json(self) -> dict[str, Any]:
         """Return lists, strings and numbers that `from_json` takes."""
-        return {
-            "columns": [asdict(c) for c in self.columns],
-            "mean": list(self.mean),
-            "scale": list(self.scale),
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Encoder":
@@ -156,9 +156,8 @@ class Encoder:
             else Category(str(c["name"]), tuple(None if x is None else str(x) for x in c["levels"]))
             for c in stored["columns"]
         )
-        encoder = cls(
-            columns, tuple(map(float, stored["mean"])), tuple(map(float, stored["scale"]))
-        )
+        mean, scale = (tuple(map(float, stored[name])) for name in ("mean", "scale"))
+        encoder = cls(columns, mean, scale)
         if not len(encoder.feature_names) == len(encoder.mean) == len(encoder.scale):
             raise ValueError("the encoder's parts do not fit together")
         return encoder
@@ -177,6 +176,5 @@ def _category(column: pl.Series) -> Category:
 
 
 def _raw(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
-    if not columns:
-        return np.empty((frame.height, 0))
-    return np.hstack([c.encode(frame[c.name], source) for c in columns])
+    none = np.empty((frame.height, 0))
+    return np.hstack([none, *(c.encode(frame[c.name], source) for c in columns)])

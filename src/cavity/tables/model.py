@@ -12,17 +12,8 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    CompoundKernel,
-    ConstantKernel,
-    DotProduct,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    RationalQuadratic,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels
+from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
@@ -42,19 +33,19 @@ MOST_RELEVANCES = 30
 """Up to this many inputs, the default kernel has a length scale for each."""
 
 WORDS: dict[str, tuple[Callable[[int], Kernel], str]] = {
-    "rbf": (lambda d: RBF(1.0), "smooth functions, one length scale"),
-    "ard": (lambda d: RBF(np.ones(d)), "smooth, a length scale for each input"),
-    "matern12": (lambda d: Matern(1.0, nu=0.5), "continuous, not smooth"),
-    "matern32": (lambda d: Matern(1.0, nu=1.5), "once differentiable"),
-    "matern52": (lambda d: Matern(1.0, nu=2.5), "twice differentiable"),
-    "ard-matern12": (lambda d: Matern(np.ones(d), nu=0.5), "a length scale for each input"),
-    "ard-matern32": (lambda d: Matern(np.ones(d), nu=1.5), "a length scale for each input"),
-    "ard-matern52": (lambda d: Matern(np.ones(d), nu=2.5), "a length scale for each input"),
-    "rq": (lambda d: RationalQuadratic(), "a mixture of many length scales"),
-    "linear": (lambda d: DotProduct(), "linear functions"),
-    "quadratic": (lambda d: DotProduct() ** 2, "polynomials of degree two"),
-    "periodic": (lambda d: ExpSineSquared(), "periodic functions"),
-    "white": (lambda d: WhiteKernel(), "noise, independent for each row"),
+    "rbf": (lambda d: kernels.RBF(1.0), "smooth functions, one length scale"),
+    "ard": (lambda d: kernels.RBF(np.ones(d)), "smooth, a length scale for each input"),
+    "matern12": (lambda d: kernels.Matern(1.0, nu=0.5), "continuous, not smooth"),
+    "matern32": (lambda d: kernels.Matern(1.0, nu=1.5), "once differentiable"),
+    "matern52": (lambda d: kernels.Matern(1.0, nu=2.5), "twice differentiable"),
+    "ard-matern12": (lambda d: kernels.Matern(np.ones(d), nu=0.5), "a length scale for each input"),
+    "ard-matern32": (lambda d: kernels.Matern(np.ones(d), nu=1.5), "a length scale for each input"),
+    "ard-matern52": (lambda d: kernels.Matern(np.ones(d), nu=2.5), "a length scale for each input"),
+    "rq": (lambda d: kernels.RationalQuadratic(), "a mixture of many length scales"),
+    "linear": (lambda d: kernels.DotProduct(), "linear functions"),
+    "quadratic": (lambda d: kernels.DotProduct() ** 2, "polynomials of degree two"),
+    "periodic": (lambda d: kernels.ExpSineSquared(), "periodic functions"),
+    "white": (lambda d: kernels.WhiteKernel(), "noise, independent for each row"),
 }
 """For each word, the kernel on d inputs and a description."""
 
@@ -87,8 +78,8 @@ def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
 
 def _term(words: list[str], n_features: int) -> Kernel:
     if words == ["white"]:
-        return WhiteKernel()
-    return reduce(mul, (WORDS[word][0](n_features) for word in words), ConstantKernel(1.0))
+        return kernels.WhiteKernel()
+    return reduce(mul, (WORDS[word][0](n_features) for word in words), kernels.ConstantKernel(1.0))
 
 
 @dataclass(frozen=True)
@@ -141,7 +132,9 @@ class Model:
     target: str
     classes: tuple[Any, ...]
 
-    def predict(self, table: Table, advance: Callable[[int], None] | None = None) -> pl.DataFrame:
+    def predict(
+        self, table: Table, advance: Callable[[int], None] = lambda n: None
+    ) -> pl.DataFrame:
         """Return one row of predictions for each row of the table.
 
         The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
@@ -153,8 +146,7 @@ class Model:
         parts = []
         for start in range(0, len(X), _BLOCK):
             parts.append(answer(X[start : start + _BLOCK]))
-            if advance is not None:
-                advance(len(parts[-1]))
+            advance(len(parts[-1]))
         return pl.concat(parts)
 
     def _classes(self, X: Array) -> pl.DataFrame:
@@ -232,7 +224,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
 def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
     if settings["inference"] not in METHODS or settings["likelihood"] not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
-    parts = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
+    parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
     estimator = GaussianProcessClassifier(
         parts[0],
         optimizer=None,

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.columns import Labels, Role, find_target, labels_of, role_of
-from cavity.tables.encoding import Encoder
+from cavity.tables.columns import Labels, labels_of, role_of
+from cavity.tables.encoding import Encoder, Role
 from cavity.tables.output import TableError
 from cavity.tables.read import Table
 
@@ -118,51 +118,37 @@ def prepare(
 ) -> Prepared:
     """Turn a table into inputs and targets.
 
-    Parameters
-    ----------
-    table : Table
-    target : str, optional
-        The column to predict; a shipped data set has a default.
-    task : {"classification", "regression"}, optional
-        By default regression if the target is numeric and has a fractional value or more than
-        20 different ones, else classification.
-    drop, keep : sequences of str
-        Columns to leave out, and columns to use although a rule would drop them.
-    max_rows : int
-        The most training rows. From a larger table they are drawn at random, classes in
-        proportion, and the other rows are held out.
-    test_size : float
-        Share of the rows to hold out, or their number if it is one or more.
-    seed : int
+    A shipped data set has a default target. The task, unless given, is regression if the target is
+    numeric and has a fractional value or more than 20 different ones, else classification. The
+    columns in ``drop`` are left out; those in ``keep`` are used although a rule would drop them.
+    If there are more than ``max_rows`` rows, the training rows are drawn at random, classes in
+    proportion, and the others are held out. ``test_size`` is the share of the rows to hold out,
+    or their number if it is one or more.
     """
-    target = find_target(table, target, (*drop, *keep))
-    labels = labels_of(table, target, task)
-    roles = _roles(table, target, drop, keep)
+    labels = labels_of(table, target, task, (*drop, *keep))
+    roles = _roles(table, labels.target, drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    frame = table.frame.filter(labels.known)
-    kinds = {name: role.kind for name, role in roles.items() if role.kind != "dropped"}
-    encoder = Encoder.learn(frame[chosen.train], kinds, table.source)
-    numbers = np.flatnonzero(labels.known) + 1
+    encoder = Encoder.learn(labels.frame[chosen.train], roles, table.source)
     return Prepared(
-        X=encoder.transform(frame[chosen.train], table.source),
+        X=encoder.transform(labels.frame[chosen.train], table.source),
         y=labels.y[chosen.train],
-        rows=numbers[chosen.train],
-        X_test=encoder.transform(frame[chosen.test], table.source),
+        rows=labels.rows[chosen.train],
+        X_test=encoder.transform(labels.frame[chosen.test], table.source),
         y_test=labels.y[chosen.test],
-        test_rows=numbers[chosen.test],
+        test_rows=labels.rows[chosen.test],
         task=labels.task,
-        target=target,
+        target=labels.target,
         classes=labels.classes,
         encoder=encoder,
-        notes=_column_notes(table, frame, roles, target) + _row_notes(frame.height, chosen, seed),
-        counts=_counts(table, frame, chosen, encoder),
+        notes=_column_notes(table, labels, roles) + _row_notes(len(labels.y), chosen, seed),
+        counts=_counts(table, labels, chosen, encoder),
         source=table.source,
     )
 
 
 def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed: int) -> Chosen:
     strata = labels.y if labels.classes else np.zeros(len(labels.y), dtype=np.int64)
-    held_out = None if table.held_out is None else table.held_out[labels.known]
+    held_out = None if table.held_out is None else table.held_out[labels.rows - 1]
     try:
         return choose_rows(
             strata, max_rows=max_rows, test_size=test_size, held_out=held_out, seed=seed
@@ -186,16 +172,16 @@ def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) 
     return roles
 
 
-def _counts(table: Table, frame: pl.DataFrame, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
+def _counts(table: Table, labels: Labels, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
     return {
         "rows": table.frame.height,
-        "rows_without_target": table.frame.height - frame.height,
+        "rows_without_target": table.frame.height - labels.frame.height,
         "rows_trained_on": len(chosen.train),
         "rows_held_out": len(chosen.test),
         "columns": table.frame.width,
         "columns_used": len(encoder.columns),
         "inputs": len(encoder.feature_names),
-        "missing_values": sum(_missing(frame[column.name]) for column in encoder.columns),
+        "missing_values": sum(_missing(labels.frame[column.name]) for column in encoder.columns),
     }
 
 
@@ -204,19 +190,20 @@ def _missing(column: pl.Series) -> int:
     return column.null_count() + infinite
 
 
-def _column_notes(
-    table: Table, frame: pl.DataFrame, roles: dict[str, Role], target: str
-) -> list[str]:
-    lost = table.frame.height - frame.height
-    lost_rows = [f"{_rows(lost)} without a value of '{target}' left out."] if lost else []
+def _column_notes(table: Table, labels: Labels, roles: dict[str, Role]) -> list[str]:
+    lost = table.frame.height - labels.frame.height
+    lost_rows = [f"{_rows(lost)} without a value of '{labels.target}' left out."] if lost else []
     filled = {"number": "the median of the training rows", "category": "a category of their own"}
-    dropped, missing = [], []
-    for name, role in roles.items():
-        count = _missing(frame[name])
-        if role.kind == "dropped":
-            dropped.append(f"Column '{name}' is not used: {role.reason}.")
-        elif count:
-            missing.append(f"Column '{name}': {count:,} missing values became {filled[role.kind]}.")
+    dropped = [
+        f"Column '{name}' is not used: {role.reason}."
+        for name, role in roles.items()
+        if role.kind == "dropped"
+    ]
+    missing = [
+        f"Column '{name}': {count:,} missing values became {filled[role.kind]}."
+        for name, role in roles.items()
+        if role.kind != "dropped" and (count := _missing(labels.frame[name]))
+    ]
     return lost_rows + dropped + missing
 
 

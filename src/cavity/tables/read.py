@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -64,10 +63,9 @@ def _checked_text(data: bytes, source: str) -> bytes:
         data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise TableError(
-            source,
-            f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8.",
-        ) from error
+        byte = f"0x{data[error.start]:02x}"
+        problem = f"line {line} is not UTF-8 (byte {byte}): save the file as UTF-8."
+        raise TableError(source, problem) from error
     # Blank lines at the end are not rows.
     return data.rstrip(b"\r\n") + b"\n"
 
@@ -112,10 +110,8 @@ def _refuse_ragged(data: bytes, source: str, separator: str, width: int) -> None
         raise TableError(source, f"a quoted field cannot be read: {error}.") from error
     if found:
         line, count = found
-        raise TableError(
-            source,
-            f"line {line} has {count} fields where the header has {width}: correct that line.",
-        )
+        problem = f"line {line} has {count} fields where the header has {width}: correct that line."
+        raise TableError(source, problem)
 
 
 def _ragged_quoted(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
@@ -248,15 +244,11 @@ def _silent_stderr() -> Iterator[None]:
 def _read_shipped(name: str) -> Table:
     about = SHIPPED[name]
     if name in _THEIRS:
-        frame = _from_scikit_learn(getattr(sklearn_datasets, f"load_{name}")(), about.target)
-        return Table(frame, name, about.target, about.task)
+        found = getattr(sklearn_datasets, f"load_{name}")()
+        columns = dict(zip(map(str, found.feature_names), found.data.T, strict=True))
+        labels = [str(found.target_names[code]) for code in found.target]
+        return Table(pl.DataFrame(columns | {about.target: labels}), name, about.target, about.task)
     parts = [read_text((DATA / file).read_bytes(), name) for file in about.files]
     heights = [part.height for part in parts]
     held_out = np.repeat([False, True], heights) if len(parts) == 2 else None
     return Table(pl.concat(parts), name, about.target, about.task, about.unused, held_out)
-
-
-def _from_scikit_learn(found: Any, target: str) -> pl.DataFrame:
-    frame = pl.DataFrame(dict(zip(map(str, found.feature_names), found.data.T, strict=True)))
-    labels = [str(found.target_names[code]) for code in found.target]
-    return frame.with_columns(pl.Series(target, labels))
