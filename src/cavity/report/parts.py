@@ -115,12 +115,7 @@ def calibration_of(data: Prepared, fitted: Any) -> list[dict[str, Any]]:
 
 
 def calibration(p: Array, happened: Array, bins: int = 10) -> list[Summary]:
-    """Compare probabilities of an event with how often it happened, in bins of equal width.
-
-    >>> [b] = calibration(np.full(4, 0.75), np.array([True, True, True, False]))
-    >>> b["predicted"], b["observed"], b["count"]
-    (0.75, 0.75, 4)
-    """
+    """Compare probabilities of an event with how often it happened, in bins of equal width."""
     place = np.minimum((p * bins).astype(int), bins - 1)
     return [
         {
@@ -241,12 +236,7 @@ def _forecasts(curve: Any, sizes: Any, measure: str) -> list[dict[str, float]]:
 
 
 def kernel_text(kernel: Kernel, classes: Sequence[Any]) -> str:
-    """Return the kernel as text; with several classes, the kernel of each.
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> kernel_text(CompoundKernel([RBF(1.0), RBF(2.0)]), ["a", "b"])
-    'a: RBF(length_scale=1); b: RBF(length_scale=2)'
-    """
+    """Return the kernel as text; with several classes, the kernel of each."""
     if not isinstance(kernel, CompoundKernel):
         return str(kernel)
     pairs = zip(classes, kernel.kernels, strict=True)
@@ -258,10 +248,6 @@ def relevance_of(kernel: Kernel, names: list[str]) -> list[dict[str, Any]] | Non
 
     With several classes each has its own, ``per_class``, and ``relevance`` is their mean. The
     result is None if the kernel has one length scale for all inputs.
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> [line["relevance"] for line in relevance_of(1.0 * RBF([1.0, 4.0]), ["a", "b"])]
-    [1.0, 0.25]
     """
     parts = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
     scales = [scale for part in parts for scale in _length_scales(part, len(names))]

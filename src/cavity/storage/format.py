@@ -70,18 +70,9 @@ def write(
 ) -> None:
     """Write a file; if that fails, an older file at the same path is left as it was.
 
-    Parameters
-    ----------
-    path : str or path
-    kind : str
-        What the file holds; `read` checks it.
-    header : mapping
-        Anything that can be written as JSON.
-    arrays : mapping of str to ndarray
-        Numbers, booleans or strings.
+    The kind says what the file holds; `read` checks it. The header is anything that can be written
+    as JSON, and the arrays hold numbers, booleans or strings.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
@@ -95,29 +86,19 @@ def write(
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = _to_json(kind, header, plain)
-    with replacing(path) as beside, beside.open("xb") as file:
-        _pack(file, text, plain)
+    with replacing(path) as beside, zipfile.ZipFile(beside, "x", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_HEADER), text)
+        for name, array in plain.items():
+            bare = io.BytesIO()
+            npy.write_array(bare, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), bare.getbuffer())
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read a file of this kind.
+    """Read a file of this kind; return its header and its arrays.
 
-    Parameters
-    ----------
-    path : str or path
-    kind : str
-
-    Returns
-    -------
-    header : dict
-    arrays : dict of str to ndarray
-
-    Raises
-    ------
-    StorageError
-        If it is not a file of this kind, is damaged, or holds anything but plain arrays.
-    OSError
-        If it cannot be opened.
+    There is a `StorageError` if it is not a file of this kind, is damaged, or holds anything but
+    plain arrays, and an `OSError` if it cannot be opened.
     """
     with Path(path).open("rb") as file:
         try:
@@ -154,15 +135,6 @@ def _to_json(kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) 
         return json.dumps(whole).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"the header cannot be written as JSON: {error}") from error
-
-
-def _pack(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(_HEADER), header)
-        for name, array in arrays.items():
-            bare = io.BytesIO()
-            npy.write_array(bare, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), bare.getbuffer())
 
 
 def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -50,11 +50,7 @@ def to_json(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return dicts, lists, strings and numbers, with None for a number that is not finite.
-
-    >>> plain({"x": np.float64("nan"), "y": (np.int64(2),)})
-    {'x': None, 'y': [2]}
-    """
+    """Return dicts, lists, strings and numbers, with None for a number that is not finite."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ import polars as pl
 from sklearn import datasets as sklearn_datasets
 
 from cavity.arrays import Array
-from cavity.datasets._load import DATA, SPECS, DatasetSpec
+from cavity.datasets import DATA, SPECS, DatasetSpec
 from cavity.tables.output import TableError
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
@@ -103,20 +103,18 @@ def _is_number(text: str) -> bool:
 
 def _refuse_ragged(data: bytes, source: str, separator: str, width: int) -> None:
     """Raise an error if a row has too few fields (which would read as missing) or too many."""
-    find = _ragged_quoted if b'"' in data else _ragged_plain
     try:
-        found = find(data, separator, width)
+        if b'"' in data:
+            rows = _rows(data, separator)
+            found = next(((line, len(f)) for line, f in rows if f and len(f) != width), None)
+        else:
+            found = _ragged_plain(data, separator, width)
     except csv.Error as error:
         raise TableError(source, f"a quoted field cannot be read: {error}.") from error
     if found:
         line, count = found
         problem = f"line {line} has {count} fields where the header has {width}: correct that line."
         raise TableError(source, problem)
-
-
-def _ragged_quoted(data: bytes, separator: str, width: int) -> tuple[int, int] | None:
-    rows = _rows(data, separator)
-    return next(((line, len(f)) for line, f in rows if f and len(f) != width), None)
 
 
 def _ragged_plain(data: bytes, separator: str, width: int) -> tuple[int, int] | None:

@@ -1,6 +1,8 @@
 """The sections on predictions: how good, how certain, and which labels they contradict."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,20 +12,10 @@ from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.parts import records
-from cavity.report.sections.common import (
-    Column,
-    Measure,
-    agreeing,
-    cell,
-    example_table,
-    interval,
-    measures,
-    share_cell,
-    word_cell,
-)
+from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
 from cavity.report.words import count, in_hundred, number, percent, plus_minus
 
-_MOST_PICTURES, _MOST_POINTS = 6, 2000
+_MOST_PICTURES, _MOST_POINTS, _MOST_INPUTS = 6, 2000, 8
 _SURE, _BINS = 0.9, 16
 _BASELINE = "no inputs"
 _COLUMNS = {
@@ -34,6 +26,8 @@ _COLUMNS = {
     "log_loss": "log loss",
     "brier": "Brier score",
 }
+Column = tuple[str, str, Callable[[Any], Cell]]
+"""A column of a table of rows: its head, a field of the rows, and how to show it."""
 
 
 def quality(a: Analysis) -> Section:
@@ -179,7 +173,7 @@ def certainty(a: Analysis) -> Section:
     """Return the section on the certainty of predictions."""
     headline, caption, spec = _class_certainty(a) if a.is_classes else _quantity_certainty(a)
     figure = Figure("sureness", spec, caption, headline)
-    table = example_table(a, "least-certain", "The least certain rows", a.least_certain)
+    table = _example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
     return Section("certainty", title, headline, [Figures([figure]), table])
 
@@ -246,11 +240,11 @@ def labels(a: Analysis) -> Section:
     )
     if a.is_classes:
         headline = _class_headline(a)
-        doubt: Column = ("label probability", "probability_of_label", share_cell)
+        doubt: Column = ("label probability", "probability_of_label", _share_cell)
     else:
         headline = _quantity_headline(a)
         doubt = ("deviations off", "z", cell)
-    table = example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
+    table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
     return Section("labels", "Which labels look wrong?", headline, [table, note])
 
 
@@ -276,3 +270,52 @@ def _quantity_headline(a: Analysis) -> str:
         f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
         f"{number(abs(first['z']), 2)} standard deviations away."
     )
+
+
+def _example_table(
+    a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
+) -> HtmlTable:
+    """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
+    if a.is_classes:
+        target, show = "label", word_cell
+        certainty: Column = ("probability", "probability", _share_cell)
+    else:
+        target, show = a.data.target, partial(cell, digits=4)
+        certainty = ("±", "std", cell)
+    columns = [(target, "label", show), ("prediction", "prediction", show), certainty, *more]
+    inputs = _shown_inputs(a)
+    rows = [
+        [
+            Cell(str(example["row"]), example["row"]),
+            *(show(example[field]) for _, field, show in columns),
+            *(_value_cell(a.inputs[str(example["row"])][key]) for key in inputs),
+        ]
+        for example in examples
+    ]
+    return HtmlTable(name, caption, ["row", *(head for head, *_ in columns), *inputs], rows)
+
+
+def _value_cell(text: str) -> Cell:
+    try:
+        return Cell(text.replace("-", "−"), float(text))
+    except ValueError:
+        return word_cell(text)
+
+
+def _shown_inputs(a: Analysis) -> list[str]:
+    """Return the most relevant columns, in the table's order."""
+    relevance = {line["feature"]: line["relevance"] for line in a.relevance or []}
+    names = list(next(iter(a.inputs.values())))
+
+    def weight(name: str) -> float:
+        # The inputs of a category are called column=level.
+        own = [r for feature, r in relevance.items() if f"{feature}=".startswith(f"{name}=")]
+        return max(own, default=0.0)
+
+    chosen = sorted(names, key=weight, reverse=True)[:_MOST_INPUTS]
+    return [name for name in names if name in chosen]
+
+
+def _share_cell(x: float | None) -> Cell:
+    """Return a probability as a table's cell."""
+    return Cell(percent(x, 1), x)
