@@ -53,36 +53,19 @@ class ModelSummary:
 class Analysis:
     """The contents of a report; `cavity report --json` prints these fields.
 
-    Attributes
-    ----------
-    title : str
-    data : DataSummary
-    model : ModelSummary
-    left_out, held_out : dict or None
-        Scores of leave-one-out predictions and of held-out rows: rows, error, log_loss, brier,
-        or rmse, mae, r2, log_loss, with ``..._se`` and ``baseline_...`` for some of them.
-    calibration : list of dict
-        Per class (the second of two, else every one): class and bins. In regression there is one
-        entry, whose class is None and whose bins are nominal and observed interval coverage.
-    confusion : list of list of int or None
-        Leave-one-out counts, a row for each true class and a column for each predicted one.
-    least_certain, suspects : list of dict
-        Training rows with the least certain leave-one-out prediction, and those whose target is
-        least likely given the other rows: the columns of ``points``, and z in regression.
-    relevance : list of dict or None
-        feature, relevance and per_class, as `relevance_of` returns them.
-    comparison : list of dict
-        A row of `cavity.compare_inference` for each method; empty in regression, which is exact.
-    curve : dict
-        As `cavity.report.forecast.describe_curve` returns it.
-    points : dict of lists
-        Leave-one-out predictions of all training rows: row, label, prediction; then probability
-        of the predicted class and probability_of_label, or std.
-    inputs : dict of dict
-        The inputs of the least certain rows and the suspects, by row number as a string.
-    settings, versions : dict
-    command : str
-        The command that makes this report.
+    Scores are of leave-one-out predictions (``left_out``) and of held-out rows: rows, error,
+    log_loss, brier, or rmse, mae, r2, log_loss, with ``..._se`` and ``baseline_...`` for some.
+    ``calibration`` has class and bins for each class (of two, for the second). In regression there
+    is one entry, whose class is None and whose bins are nominal and observed interval coverage.
+    ``confusion`` counts leave-one-out predictions, a row for each true class and a column for each
+    predicted one. ``points`` holds the leave-one-out predictions of all training rows in columns:
+    row, label, prediction; then probability of the predicted class and probability_of_label, or
+    std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
+    whose target is least likely given the other rows, with the same columns, and z in regression;
+    ``inputs`` has their inputs, by row number as a string. ``relevance`` and ``curve`` are as
+    `relevance_of` and `describe_curve` in parts.py return them. ``comparison`` has a row of
+    `cavity.compare_inference` for each method; it is empty in regression, which is exact.
+    ``command`` is the command that makes this report.
     """
 
     title: str

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -142,14 +142,13 @@ def _observed(predicted: float, happened: Array) -> Summary:
 def examples_of(data: Prepared, fitted: Any) -> dict[str, Any]:
     """Return the fields points, least_certain, suspects and inputs of an analysis."""
     points = _points_of(data, fitted)
-    columns = {name: np.array(values) for name, values in points.items()}
-    rows = records(points)
     if data.classes:
-        uncertainty, doubt = -columns["probability"], -columns["probability_of_label"]
+        rows = records(points)
+        uncertainty, doubt = -points["probability"], -points["probability_of_label"]
     else:
-        z = (columns["label"] - columns["prediction"]) / columns["std"]
-        rows = [row | {"z": float(off)} for row, off in zip(rows, z, strict=True)]
-        uncertainty, doubt = columns["std"], np.abs(z)
+        z = (points["label"] - points["prediction"]) / points["std"]
+        rows = records(points | {"z": z})
+        uncertainty, doubt = points["std"], np.abs(z)
     least_certain, suspects = (most_doubtful(v, _MOST_EXAMPLES) for v in (uncertainty, doubt))
     shown = sorted({*least_certain, *suspects})
     return {
@@ -160,23 +159,21 @@ def examples_of(data: Prepared, fitted: Any) -> dict[str, Any]:
     }
 
 
-def records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]]:
     """Return named columns row by row."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _points_of(data: Prepared, fitted: Any) -> dict[str, list[Any]]:
-    rows = data.rows.tolist()
+def _points_of(data: Prepared, fitted: Any) -> dict[str, Array]:
+    points = {"row": data.rows, "label": data.y}
     if not data.classes:
-        columns = {"label": data.y, "prediction": fitted.loo_mean_, "std": fitted.loo_std_}
-        return {"row": rows, **{name: column.tolist() for name, column in columns.items()}}
-    proba, names = fitted.loo_proba_, [str(name) for name in data.classes]
-    return {
-        "row": rows,
-        "label": [names[code] for code in data.y],
-        "prediction": [names[code] for code in np.argmax(proba, axis=1)],
-        "probability": proba.max(axis=1).tolist(),
-        "probability_of_label": proba[np.arange(len(data.y)), data.y].tolist(),
+        return points | {"prediction": fitted.loo_mean_, "std": fitted.loo_std_}
+    proba, names = fitted.loo_proba_, np.array([str(name) for name in data.classes], dtype=object)
+    return points | {
+        "label": names[data.y],
+        "prediction": names[np.argmax(proba, axis=1)],
+        "probability": proba.max(axis=1),
+        "probability_of_label": proba[np.arange(len(data.y)), data.y],
     }
 
 
@@ -198,7 +195,7 @@ def curve_of(
 
 
 def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, Any]:
-    """Return a learning curve and its forecasts in plain numbers.
+    """Return a learning curve and its forecasts in numbers.
 
     These are measure ("error rate" or "mean squared error"), resampling, rows (the present number),
     sizes, error, log_loss, converged; level, and forecast and log_loss_forecast, lists of size,
@@ -208,6 +205,7 @@ def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, 
     n = len(curve.y)
     sizes = np.round(n * _FACTORS).astype(int) if ahead is None else np.array(ahead)
     far = np.unique(np.round(n * _FAR_FACTORS).astype(int))
+    at = {"size": sizes}
     return {
         "measure": "error rate" if curve.task == "classification" else "mean squared error",
         "resampling": curve.resampling,
@@ -217,22 +215,14 @@ def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, 
         "log_loss": curve.test_log_loss.tolist(),
         "converged": curve.converged.tolist(),
         "level": LEVEL,
-        "forecast": _forecasts(curve, sizes, "error"),
-        "log_loss_forecast": _forecasts(curve, sizes, "log_loss"),
+        "forecast": records(curve.forecast(sizes, "error", LEVEL)._asdict() | at),
+        "log_loss_forecast": records(curve.forecast(sizes, "log_loss", LEVEL)._asdict() | at),
         "far": {
             "size": far.tolist(),
             "error": curve.forecast(far, "error").value.tolist(),
             "log_loss": curve.forecast(far, "log_loss").value.tolist(),
         },
     }
-
-
-def _forecasts(curve: Any, sizes: Any, measure: str) -> list[dict[str, float]]:
-    found = curve.forecast(sizes, measure, LEVEL)
-    return [
-        {"size": int(size), "value": float(value), "low": float(low), "high": float(high)}
-        for size, value, low, high in zip(*found, strict=True)
-    ]
 
 
 def kernel_text(kernel: Kernel, classes: Sequence[Any]) -> str:

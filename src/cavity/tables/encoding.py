@@ -1,7 +1,7 @@
 """Columns become standardised inputs, the same way for training rows and for new tables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,13 +143,9 @@ class Encoder:
         }
         return {name: count for name, count in counts.items() if count}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return lists, strings and numbers that `from_json` takes."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Encoder":
-        """Return the encoder that `to_json` described."""
+        """Return the encoder that was stored as a dict of its fields."""
         columns = tuple(
             Number(str(c["name"]), float(c["median"]))
             if "median" in c

@@ -101,15 +101,12 @@ def unfitted(data: Prepared, settings: Settings) -> Any:
     """Return the estimator for these data, not yet fitted."""
     is_regression = data.task == "regression"
     kernel = parse_kernel(settings.kernel, data.X.shape[1], noise=is_regression)
-    common: dict[str, Any] = {
-        "n_restarts_optimizer": settings.restarts,
-        "random_state": settings.seed,
-    }
     if is_regression:
-        return GaussianProcessRegressor(kernel, normalize_y=True, **common)
-    return GaussianProcessClassifier(
-        kernel, inference=settings.inference, likelihood=settings.likelihood, **common
-    )
+        estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True)
+    else:
+        estimator = GaussianProcessClassifier(kernel)
+        estimator.set_params(inference=settings.inference, likelihood=settings.likelihood)
+    return estimator.set_params(n_restarts_optimizer=settings.restarts, random_state=settings.seed)
 
 
 def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
@@ -173,7 +170,7 @@ def save_model(
         "task": data.task,
         "target": data.target,
         "classes": list(data.classes),
-        "encoder": data.encoder.to_json(),
+        "encoder": asdict(data.encoder),
         "kernel": kernel_to_json(estimator.kernel_),
         "settings": asdict(settings),
         "notes": data.notes,
@@ -222,14 +219,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
 
 
 def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
-    if settings["inference"] not in METHODS or settings["likelihood"] not in REGISTRY:
+    names = {name: settings[name] for name in ("inference", "likelihood")}
+    if names["inference"] not in METHODS or names["likelihood"] not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
     parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
-    estimator = GaussianProcessClassifier(
-        parts[0],
-        optimizer=None,
-        warm_start=True,
-        inference=settings["inference"],
-        likelihood=settings["likelihood"],
-    )
+    estimator = GaussianProcessClassifier(parts[0], optimizer=None, warm_start=True, **names)
     return start_from(estimator, parts)

@@ -16,7 +16,6 @@ from cavity.tables.read import Table
 MAX_ROWS = 2000
 """The time of a fit grows as the cube of its rows: with more than this it takes minutes."""
 FEWEST_ROWS = 5
-
 MOST_TEST_ROWS = 10_000
 """Scoring more held-out rows would take minutes and hardly change the scores."""
 

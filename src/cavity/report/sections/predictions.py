@@ -242,7 +242,12 @@ def labels(a: Analysis) -> Section:
         headline = _class_headline(a)
         doubt: Column = ("label probability", "probability_of_label", _share_cell)
     else:
-        headline = _quantity_headline(a)
+        first = a.suspects[0]
+        headline = (
+            f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
+            f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
+            f"{number(abs(first['z']), 2)} standard deviations away."
+        )
         doubt = ("deviations off", "z", cell)
     table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
     return Section("labels", "Which labels look wrong?", headline, [table, note])
@@ -261,15 +266,6 @@ def _class_headline(a: Analysis) -> str:
         least = "At least " if wrong == len(a.suspects) else ""
         headline += f" {least}{wrong} labels have a probability below 10 %."
     return headline
-
-
-def _quantity_headline(a: Analysis) -> str:
-    first = a.suspects[0]
-    return (
-        f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
-        f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
-        f"{number(abs(first['z']), 2)} standard deviations away."
-    )
 
 
 def _example_table(
