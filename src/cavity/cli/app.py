@@ -7,14 +7,7 @@ from typing import Any
 import click
 
 from cavity import __version__
-from cavity.cli.options import (
-    Terminal,
-    command_line,
-    opened,
-    output_options,
-    table_options,
-    to_file,
-)
+from cavity.cli.options import Terminal, command_line, opened, print_options, table_options, to_file
 from cavity.model_selection.columns import columns
 from cavity.report.analysis import analyse, compare_methods
 from cavity.report.parts import curve_of, describe_curve, kernel_text, scores_of
@@ -64,7 +57,7 @@ With --json a page is written only if -o is given."""
 )
 @table_options
 @click.option("-o", "--output", metavar="FILE", help=f"The page; by default {_PAGE}.")
-@output_options
+@print_options
 @click.pass_context
 def report(context: click.Context, /, output: str | None, **options: Any) -> None:
     """Fit TABLE and show in one page how good the model is."""
@@ -93,16 +86,13 @@ Examples:
     help="Let each method tune the kernel by its own evidence; by default all use the kernel "
     "that --inference finds.",
 )
-@output_options
+@print_options
 def compare(tune: bool, **options: Any) -> None:
     """Compare all inference methods on TABLE. Print evidence, leave-one-out scores and time."""
     with opened(options) as (terminal, data, settings):
         if data.task == "regression":
-            raise TableError(
-                data.source,
-                "it is a quantity, for which inference is exact: there is nothing to compare.",
-                column=data.target,
-            )
+            problem = "it is a quantity, for which inference is exact: there is nothing to compare."
+            raise TableError(data.source, problem, column=data.target)
         terminal.stage("tuning the kernel")
         kernel = unfitted(data, settings).kernel if tune else fit_model(data, settings)[0].kernel_
         terminal.stage("comparing inference methods")
@@ -111,9 +101,7 @@ def compare(tune: bool, **options: Any) -> None:
         terminal.answer([*data.notes, *comparison(rows)], numbers)
 
 
-def _sizes(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> list[int] | None:
+def _sizes(context: Any, parameter: Any, text: str | None) -> list[int] | None:
     if text is None:
         return None
     try:
@@ -152,21 +140,15 @@ Examples:
     default="subsample",
     help="Draw training sets without or with replacement.",
 )
-@output_options
-def curve(
-    sizes: list[int] | None,
-    ahead: list[int] | None,
-    goal: float | None,
-    resampling: str,
-    **options: Any,
-) -> None:
+@print_options
+def curve(goal: float | None, **options: Any) -> None:
     """Compute the learning curve of TABLE from one fit. Forecast it for more rows."""
     with opened(options) as (terminal, data, settings):
         terminal.stage("tuning the kernel")
         fitted, _ = fit_model(data, settings)
         terminal.stage("computing the learning curve")
-        found = curve_of(data, fitted, sizes, resampling)
-        about = describe_curve(found, ahead)
+        found = curve_of(data, fitted, options["sizes"], options["resampling"])
+        about = describe_curve(found, options["ahead"])
         if goal is not None:
             about |= {"goal": goal, "rows_for_goal": found.size_for(error=goal)}
         terminal.answer([*data.notes, *curve_lines(about)], {"notes": data.notes, **about})
@@ -183,7 +165,7 @@ The file holds numbers and names only: opening it runs no code from it."""
 )
 @table_options
 @click.option("-o", "--output", metavar="MODEL", required=True, help="The file to write.")
-@output_options
+@print_options
 def fit(output: str, **options: Any) -> None:
     """Fit TABLE and save the model to a file."""
     to_file(output, options["table"])
@@ -206,9 +188,7 @@ def fit(output: str, **options: Any) -> None:
         terminal.answer([*lines, f"The model is in {output}."], answer)
 
 
-def _known_format(
-    context: click.Context, parameter: click.Parameter, output: str | None
-) -> str | None:
+def _known_format(context: Any, parameter: Any, output: str | None) -> str | None:
     if output is not None and not output.lower().endswith(FRAME_SUFFIXES):
         raise click.BadParameter(f"the name must end in one of {', '.join(FRAME_SUFFIXES)}.")
     return output
@@ -233,7 +213,7 @@ probability for each class, or the predicted value with its standard deviation a
     callback=_known_format,
     help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
 )
-@output_options
+@print_options
 def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bool) -> None:
     """Predict every row of TABLE with a MODEL that cavity fit wrote."""
     path = to_file(output, model, table)
@@ -265,7 +245,7 @@ Examples:
   cavity datasets
   cavity report crabs"""
 )
-@output_options
+@print_options
 def datasets(as_json: bool, quiet: bool) -> None:
     """List the data sets that can be named in place of a file."""
     found = [

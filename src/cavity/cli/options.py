@@ -73,7 +73,7 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda function: reduce(lambda f, option: option(f), reversed(options), function)
 
 
-def _kernel(context: click.Context, parameter: click.Parameter, text: str) -> str:
+def _kernel(context: Any, parameter: Any, text: str) -> str:
     try:
         parse_kernel(text, 1)
     except ValueError as error:
@@ -81,7 +81,7 @@ def _kernel(context: click.Context, parameter: click.Parameter, text: str) -> st
     return text
 
 
-def _test_size(context: click.Context, parameter: click.Parameter, size: float) -> float:
+def _test_size(context: Any, parameter: Any, size: float) -> float:
     if size < 0.0 or (size > 1.0 and size != int(size)) or size == 1.0:
         raise click.BadParameter("give a share below 1, such as 0.25, or a number of rows.")
     return size
@@ -148,7 +148,7 @@ table_options = _options(
 )
 """TABLE, how to read it, and how to model it."""
 
-output_options = _options(
+print_options = _options(
     click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output."),
     click.option("--quiet", is_flag=True, help="Print nothing but errors, and JSON if asked for."),
 )

@@ -108,9 +108,7 @@ def _columns(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return dict(zip(tables[0][0], zip(*body, strict=True), strict=True))
 
 
-def _features(
-    spec: DatasetSpec, columns: Mapping[str, Sequence[str]]
-) -> dict[str, NDArray[np.float64]]:
+def _features(spec: DatasetSpec, columns: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
     levels = {f"{c}_{level}": np.array(columns[c]) == level for c, level in spec.indicators}
     skipped = {spec.target, *spec.unused, *(c for c, _ in spec.indicators)}
     measured = {c: np.array(v) for c, v in columns.items() if c not in skipped}

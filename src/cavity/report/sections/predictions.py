@@ -63,12 +63,11 @@ def _score_figure(a: Analysis, measure: Measure) -> Figure:
     ]
     rows.append({"name": _BASELINE, "ours": False, "value": base, "low": base, "high": base})
     values = "; ".join(f"{r['name']} {number(r['value'])}" for r in rows)
-    text = f"{title.capitalize()}: {values}."
     return Figure(
         f"score-{measure.score}",
         charts.scores(rows, title, measure.format),
         f"{title.capitalize()} (smaller is better), with 95 % intervals.",
-        text,
+        f"{title.capitalize()}: {values}.",
     )
 
 
