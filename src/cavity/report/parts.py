@@ -229,8 +229,8 @@ def kernel_text(kernel: Kernel, classes: Sequence[Any]) -> str:
     """Return the kernel as text; with several classes, the kernel of each."""
     if not isinstance(kernel, CompoundKernel):
         return str(kernel)
-    pairs = zip(classes, kernel.kernels, strict=True)
-    return "; ".join(f"{name}: {part}" for name, part in pairs)
+    parts = zip(classes, kernel.kernels, strict=True)
+    return "; ".join(f"{name}: {part}" for name, part in parts)
 
 
 def relevance_of(kernel: Kernel, names: list[str]) -> list[dict[str, Any]] | None:

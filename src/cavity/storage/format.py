@@ -107,9 +107,8 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
             raise StorageError(f"{os.fspath(path)}: {error}") from None
         except Exception as error:  # Parsers raise anything on damaged or foreign bytes.
             why = " ".join(str(error).split()) or type(error).__name__
-            raise StorageError(
-                f"{os.fspath(path)}: not a model file of cavity, or a damaged one ({why})"
-            ) from error
+            problem = f"not a model file of cavity, or a damaged one ({why})"
+            raise StorageError(f"{os.fspath(path)}: {problem}") from error
 
 
 def _plain(name: str, array: Array) -> Array:

@@ -53,9 +53,8 @@ def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
 def _refuse_other_types(column: pl.Series, known: pl.Series, source: str, keep: bool) -> None:
     name, dtype = column.name, column.dtype
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
-        problem = (
-            f"holds {dtype} values, not numbers or categories: leave it out with --drop {name}."
-        )
+        remedy = f"leave it out with --drop {name}."
+        problem = f"holds {dtype} values, not numbers or categories: {remedy}"
         raise TableError(source, problem, column=name)
     if _is_time(known) and not keep:
         problem = (

@@ -63,9 +63,8 @@ class Category:
     def encode(self, column: pl.Series, source: str) -> Array:
         """Return 0/1 columns, with NaN in rows whose level was not in the training rows."""
         text = column.cast(pl.String)
-        is_level = np.column_stack(
-            [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
-        )
+        found = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
+        is_level = np.column_stack(found)
         encoded = is_level[:, self._hidden :].astype(np.float64)
         encoded[~is_level.any(axis=1)] = np.nan
         return encoded
@@ -136,11 +135,9 @@ class Encoder:
 
     def unseen(self, frame: pl.DataFrame) -> dict[str, int]:
         """Count, for each column, the rows whose category was not in the training rows."""
-        counts = {
-            c.name: int(np.isnan(c.encode(frame[c.name], "")[:, 0]).sum())
-            for c in self.columns
-            if isinstance(c, Category)
-        }
+        categories = [c for c in self.columns if isinstance(c, Category)]
+        encoded = {c.name: c.encode(frame[c.name], "")[:, 0] for c in categories}
+        counts = {name: int(np.isnan(column).sum()) for name, column in encoded.items()}
         return {name: count for name, count in counts.items() if count}
 
     @classmethod

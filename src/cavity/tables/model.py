@@ -32,22 +32,22 @@ _TWO_SIDED_95 = float(ndtri(0.975))
 MOST_RELEVANCES = 30
 """Up to this many inputs, the default kernel has a length scale for each."""
 
-WORDS: dict[str, tuple[Callable[[int], Kernel], str]] = {
-    "rbf": (lambda d: kernels.RBF(1.0), "smooth functions, one length scale"),
-    "ard": (lambda d: kernels.RBF(np.ones(d)), "smooth, a length scale for each input"),
-    "matern12": (lambda d: kernels.Matern(1.0, nu=0.5), "continuous, not smooth"),
-    "matern32": (lambda d: kernels.Matern(1.0, nu=1.5), "once differentiable"),
-    "matern52": (lambda d: kernels.Matern(1.0, nu=2.5), "twice differentiable"),
-    "ard-matern12": (lambda d: kernels.Matern(np.ones(d), nu=0.5), "a length scale for each input"),
-    "ard-matern32": (lambda d: kernels.Matern(np.ones(d), nu=1.5), "a length scale for each input"),
-    "ard-matern52": (lambda d: kernels.Matern(np.ones(d), nu=2.5), "a length scale for each input"),
-    "rq": (lambda d: kernels.RationalQuadratic(), "a mixture of many length scales"),
-    "linear": (lambda d: kernels.DotProduct(), "linear functions"),
-    "quadratic": (lambda d: kernels.DotProduct() ** 2, "polynomials of degree two"),
-    "periodic": (lambda d: kernels.ExpSineSquared(), "periodic functions"),
-    "white": (lambda d: kernels.WhiteKernel(), "noise, independent for each row"),
+WORDS: dict[str, Callable[[int], Kernel]] = {
+    "rbf": lambda d: kernels.RBF(1.0),
+    "ard": lambda d: kernels.RBF(np.ones(d)),
+    "matern12": lambda d: kernels.Matern(1.0, nu=0.5),
+    "matern32": lambda d: kernels.Matern(1.0, nu=1.5),
+    "matern52": lambda d: kernels.Matern(1.0, nu=2.5),
+    "ard-matern12": lambda d: kernels.Matern(np.ones(d), nu=0.5),
+    "ard-matern32": lambda d: kernels.Matern(np.ones(d), nu=1.5),
+    "ard-matern52": lambda d: kernels.Matern(np.ones(d), nu=2.5),
+    "rq": lambda d: kernels.RationalQuadratic(),
+    "linear": lambda d: kernels.DotProduct(),
+    "quadratic": lambda d: kernels.DotProduct() ** 2,
+    "periodic": lambda d: kernels.ExpSineSquared(),
+    "white": lambda d: kernels.WhiteKernel(),
 }
-"""For each word, the kernel on d inputs and a description."""
+"""For each word, the kernel on d inputs."""
 
 
 def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
@@ -79,7 +79,7 @@ def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
 def _term(words: list[str], n_features: int) -> Kernel:
     if words == ["white"]:
         return kernels.WhiteKernel()
-    return reduce(mul, (WORDS[word][0](n_features) for word in words), kernels.ConstantKernel(1.0))
+    return reduce(mul, (WORDS[word](n_features) for word in words), kernels.ConstantKernel(1.0))
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,8 @@ class Model:
     def _quantities(self, X: Array) -> pl.DataFrame:
         mean, std = self.estimator.predict(X, return_std=True)
         half = _TWO_SIDED_95 * std
-        return pl.DataFrame(
-            {"prediction": mean, "std": std, "lower": mean - half, "upper": mean + half}
-        )
+        ends = {"lower": mean - half, "upper": mean + half}
+        return pl.DataFrame({"prediction": mean, "std": std, **ends})
 
 
 def save_model(

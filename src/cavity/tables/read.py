@@ -39,9 +39,7 @@ def read_text(data: bytes, source: str, separator: str | None = None) -> pl.Data
     _refuse_ragged(data, source, separator, len(names))
     try:
         # Types are chosen below, from all values of a column instead of the first few.
-        frame = pl.read_csv(
-            io.BytesIO(data), separator=separator, infer_schema=False, new_columns=names
-        )
+        frame = pl.read_csv(data, separator=separator, infer_schema=False, new_columns=names)
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise TableError(source, f"cannot be read as a table: {reason}") from error
@@ -72,9 +70,8 @@ def _checked_text(data: bytes, source: str) -> bytes:
 
 def _rows(data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each row's last line number and its fields."""
-    reader = csv.reader(
-        io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator
-    )
+    text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
+    reader = csv.reader(text, delimiter=separator)
     for fields in reader:
         yield reader.line_num, fields
 
