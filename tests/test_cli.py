@@ -18,8 +18,7 @@ from cavity import GaussianProcessClassifier, compare_inference, learning_curve
 from cavity.cli import main
 from cavity.datasets import load_pima
 from cavity.report.analysis import analyse
-from cavity.tables.model import Settings, fit_model
-from cavity.tables.model_file import load_model, save_model
+from cavity.tables.model import Settings, fit_model, load_model, save_model
 from cavity.tables.prepare import prepare
 from cavity.tables.read import read_table
 

@@ -8,12 +8,16 @@ import shutil
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel
 
 from cavity import learning_curve
 from cavity.cli import main
 from cavity.report.analysis import analyse
 from cavity.report.page import render
+from cavity.report.parts import calibration, kernel_text, relevance_of
+from cavity.report.words import count, in_hundred, join, number, percent
 from cavity.tables.model import Settings, fit_model
+from cavity.tables.output import plain
 from cavity.tables.prepare import prepare
 from cavity.tables.read import Table, read_table
 
@@ -234,3 +238,33 @@ def test_hostile_names_are_text(driver, pages):
     assert numbers_of(pages("nasty"))["data"]["feature_names"][0] == NASTY
     scripts = "return document.querySelectorAll('script:not([type])').length"
     assert driver.execute_script(scripts) == 2
+
+
+@pytest.mark.parametrize(
+    ("write", "written"),
+    [
+        (number, {0.46674: "0.467", 12345.6: "12,346", None: "–", 2.0: "2.00"}),
+        (percent, {0.213: "21 %", 0.0004: "under 1 %", 0.9999: "over 99 %"}),
+        (in_hundred, {0.213: "21 times in 100", 0.013: "13 times in 1,000", 0.0: "never"}),
+        (lambda n: count(n, "row"), {1: "1 row", 1200: "1,200 rows"}),
+        (join, {("a",): "a", ("a", "b"): "a and b", ("a", "b", "c"): "a, b and c"}),
+    ],
+)
+def test_numbers_are_written_for_people(write, written):
+    """Rare things are never 0 %, a missing number is a dash, and one row is not one rows."""
+    assert {value: write(value) for value in written} == written
+
+
+def test_parts_of_an_analysis():
+    """A group's share is counted, length scales become relevances, each class has its kernel."""
+    [group] = calibration(np.full(4, 0.75), np.array([True, True, True, False]))
+    assert (group["predicted"], group["observed"], group["count"]) == (0.75, 0.75, 4)
+    relevance = relevance_of(1.0 * RBF([1.0, 4.0]), ["a", "b"])
+    assert [line["relevance"] for line in relevance] == [1.0, 0.25]
+    text = kernel_text(CompoundKernel([RBF(1.0), RBF(2.0)]), ["a", "b"])
+    assert text == "a: RBF(length_scale=1); b: RBF(length_scale=2)"
+
+
+def test_numbers_that_are_not_finite_are_null():
+    """What is printed is strict JSON."""
+    assert plain({"x": np.float64("nan"), "y": (np.int64(2),)}) == {"x": None, "y": [2]}

@@ -9,21 +9,11 @@ _NEEDS = {"click", "rich", "polars", "jinja2", "altair", "vl_convert"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code.
+    """Run the command, given the words after ``cavity``; return its exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after ``cavity``; by default those of the process's command line.
+    It is 0 for success, 1 for a problem with the data or a file, 2 if the command line cannot be
+    understood or a package is not installed. By default the words are those of the process.
 
-    Returns
-    -------
-    int
-        0 for success, 1 for a problem with the data or a file, 2 if the command line cannot be
-        understood or a package is not installed.
-
-    Examples
-    --------
     >>> from cavity.cli import main
     >>> main(["--version"])
     cavity 0.1.0

@@ -2,17 +2,29 @@
 
 import os
 import sys
+from typing import Any
 
 import click
 
 from cavity import __version__
-from cavity.cli.compare import compare
-from cavity.cli.curve import curve
-from cavity.cli.datasets import datasets
-from cavity.cli.fit import fit
-from cavity.cli.predict import predict
-from cavity.cli.report import report
-from cavity.tables.errors import NoTargetError
+from cavity.cli.options import Terminal, command_line, opened, print_options, table_options, to_file
+from cavity.model_selection.columns import columns
+from cavity.report.analysis import analyse, compare_methods
+from cavity.report.parts import curve_of, describe_curve, kernel_text, scores_of
+from cavity.report.summary import comparison, curve_lines, quality, summarise
+from cavity.tables.model import fit_model, load_model, save_model, unfitted
+from cavity.tables.output import (
+    FRAME_SUFFIXES,
+    NoTargetError,
+    TableError,
+    plain,
+    to_json,
+    write_frame,
+    write_text,
+)
+from cavity.tables.read import SHIPPED, read_table
+
+_PAGE = "report.html"
 
 
 @click.group(
@@ -33,8 +45,222 @@ def app() -> None:
     """Gaussian process models of a table: fit, check, compare, forecast, predict."""
 
 
-for _command in (report, compare, curve, fit, predict, datasets):
-    app.add_command(_command)
+@app.command(
+    epilog="""\b
+Examples:
+  cavity report pima
+  cavity report patients.csv --target outcome
+  cavity report houses.parquet --target price --drop address -o houses.html
+  cavity report patients.csv --target outcome --json > numbers.json
+
+With --json a page is written only if -o is given."""
+)
+@table_options
+@click.option("-o", "--output", metavar="FILE", help=f"The page; by default {_PAGE}.")
+@print_options
+@click.pass_context
+def report(context: click.Context, /, output: str | None, **options: Any) -> None:
+    """Fit TABLE and show in one page how good the model is."""
+    page = to_file(output or (None if options["as_json"] else _PAGE), options["table"])
+    with opened(options) as (terminal, data, settings):
+        analysis = analyse(data, settings, command=command_line(context), tell=terminal.stage)
+        if page is not None:
+            from cavity.report.page import render
+
+            terminal.stage("drawing the page")
+            write_text(page, render(analysis))
+        terminal.answer([*summarise(analysis), f"The page is in {page}."], analysis)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cavity compare crabs
+  cavity compare patients.csv --target outcome --kernel rbf --tune
+  cavity compare pima --likelihood logit --json"""
+)
+@table_options
+@click.option(
+    "--tune",
+    is_flag=True,
+    help="Let each method tune the kernel by its own evidence; by default all use the kernel "
+    "that --inference finds.",
+)
+@print_options
+def compare(tune: bool, **options: Any) -> None:
+    """Compare all inference methods on TABLE. Print evidence, leave-one-out scores and time."""
+    with opened(options) as (terminal, data, settings):
+        if data.task == "regression":
+            problem = "it is a quantity, for which inference is exact: there is nothing to compare."
+            raise TableError(data.source, problem, column=data.target)
+        terminal.stage("tuning the kernel")
+        kernel = unfitted(data, settings).kernel if tune else fit_model(data, settings)[0].kernel_
+        terminal.stage("comparing inference methods")
+        rows = compare_methods(data, kernel, settings, tune)
+        numbers = {"notes": data.notes, "comparison": rows}
+        terminal.answer([*data.notes, *comparison(rows)], numbers)
+
+
+def _sizes(context: Any, parameter: Any, text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        sizes = [int(word) for word in text.split(",")]
+    except ValueError as error:
+        raise click.BadParameter("give whole numbers, such as 50,100,200.") from error
+    if min(sizes) < 1:
+        raise click.BadParameter("every size must be at least 1.")
+    return sizes
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cavity curve pima
+  cavity curve patients.csv --target outcome --sizes 50,100,200
+  cavity curve patients.csv --target outcome --ahead 1000,5000 --goal 0.15"""
+)
+@table_options
+@click.option("--sizes", callback=_sizes, metavar="N,N,...", help="Training sizes of the curve.")
+@click.option(
+    "--ahead",
+    callback=_sizes,
+    metavar="N,N,...",
+    help="Sizes to forecast; by default up to four times the present number of rows.",
+)
+@click.option(
+    "--goal",
+    type=click.FloatRange(0.0),
+    metavar="ERROR",
+    help="Print how many rows are expected to reach this error rate (or mean squared error).",
+)
+@click.option(
+    "--resampling",
+    type=click.Choice(["subsample", "bootstrap"]),
+    default="subsample",
+    help="Draw training sets without or with replacement.",
+)
+@print_options
+def curve(goal: float | None, **options: Any) -> None:
+    """Compute the learning curve of TABLE from one fit. Forecast it for more rows."""
+    with opened(options) as (terminal, data, settings):
+        terminal.stage("tuning the kernel")
+        fitted, _ = fit_model(data, settings)
+        terminal.stage("computing the learning curve")
+        found = curve_of(data, fitted, options["sizes"], options["resampling"])
+        about = describe_curve(found, options["ahead"])
+        if goal is not None:
+            about |= {"goal": goal, "rows_for_goal": found.size_for(error=goal)}
+        terminal.answer([*data.notes, *curve_lines(about)], {"notes": data.notes, **about})
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cavity fit patients.csv --target outcome -o patients.model
+  cavity fit houses.parquet --target price --kernel "matern52 + linear" -o houses.model
+  cavity predict patients.model new.csv -o answers.csv
+
+The file holds numbers and names only: opening it runs no code from it."""
+)
+@table_options
+@click.option("-o", "--output", metavar="MODEL", required=True, help="The file to write.")
+@print_options
+def fit(output: str, **options: Any) -> None:
+    """Fit TABLE and save the model to a file."""
+    to_file(output, options["table"])
+    with opened(options) as (terminal, data, settings):
+        terminal.stage("tuning the kernel")
+        fitted, warned = fit_model(data, settings)
+        left_out, held_out = plain(scores_of(data, fitted))
+        save_model(output, data, fitted, settings)
+        answer = {
+            "model": output,
+            "kernel": kernel_text(fitted.kernel_, data.classes),
+            "log_evidence": fitted.log_marginal_likelihood_value_,
+            "left_out": left_out,
+            "held_out": held_out,
+            "counts": data.counts,
+            "notes": data.notes,
+            "warnings": warned,
+        }
+        lines = [*data.notes, f"Kernel: {answer['kernel']}", *quality(left_out, held_out)]
+        terminal.answer([*lines, f"The model is in {output}."], answer)
+
+
+def _known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+    if output is not None and not output.lower().endswith(FRAME_SUFFIXES):
+        raise click.BadParameter(f"the name must end in one of {', '.join(FRAME_SUFFIXES)}.")
+    return output
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cavity predict patients.model new.csv -o answers.csv
+  cavity predict patients.model new.parquet -o answers.parquet
+  cavity predict patients.model new.csv | head
+
+The output has one row for each row of TABLE, in the same order: the predicted class and a
+probability for each class, or the predicted value with its standard deviation and 95 % interval."""
+)
+@click.argument("model")
+@click.argument("table")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    callback=_known_format,
+    help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
+)
+@print_options
+def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bool) -> None:
+    """Predict every row of TABLE with a MODEL that cavity fit wrote."""
+    path = to_file(output, model, table)
+    with Terminal(quiet=quiet, as_json=as_json) as terminal:
+        terminal.stage(f"opening {model}")
+        fitted = load_model(model)
+        terminal.stage(f"reading {table}")
+        rows = read_table(table)
+        terminal.stage("predicting", total=rows.frame.height)
+        answers = fitted.predict(rows, terminal.advance)
+        if path is None:
+            csv = answers.write_csv().rstrip("\n")
+            terminal.print(to_json(answers.to_dicts()) if as_json else csv)
+            return
+        write_frame(path, answers)
+        unseen = fitted.encoder.unseen(rows.frame)
+        lines = [
+            f"Column '{name}': {count:,} rows have a value that is not in the training rows."
+            for name, count in unseen.items()
+        ]
+        lines.append(f"{answers.height:,} predictions are in {output}.")
+        numbers = {"output": output, "rows": answers.height, "unseen_categories": unseen}
+        terminal.answer(lines, numbers)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cavity datasets
+  cavity report crabs"""
+)
+@print_options
+def datasets(as_json: bool, quiet: bool) -> None:
+    """List the data sets that can be named in place of a file."""
+    found = [
+        {
+            "name": name,
+            "rows": (frame := read_table(name).frame).height,
+            "columns": frame.width,
+            "task": about.task,
+            "target": about.target,
+            "description": about.description,
+        }
+        for name, about in SHIPPED.items()
+    ]
+    with Terminal(quiet=quiet, as_json=as_json) as terminal:
+        terminal.answer(columns(list(found[0]), [list(line.values()) for line in found]), found)
 
 
 def run(arguments: list[str]) -> int:

@@ -1,35 +1,79 @@
-"""Options that several commands share, and what they add up to."""
+"""Options that several commands share, and what the user sees while they run."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cavity.cli.terminal import Terminal
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import Probit, likelihood
-from cavity.tables.kernels import WORDS, parse_kernel
-from cavity.tables.model import Settings
+from cavity.tables.model import WORDS, Settings, parse_kernel
+from cavity.tables.output import check_writable, to_json
 from cavity.tables.prepare import MAX_ROWS, Prepared, prepare
 from cavity.tables.read import read_table
-from cavity.tables.writing import check_writable
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.serves(Probit()))
 
 
-def _options(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
+class Terminal:
+    """Progress on standard error (none in a pipe), answers on standard output."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        console = Console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> "Terminal":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        """Show what happens next and, if it is known, the number of its steps."""
+        self._progress.reset(self._task, description=text, total=total)
+
+    def advance(self, steps: int) -> None:
+        """Show that some more steps are done."""
+        self._progress.advance(self._task, steps)
+
+    def answer(self, lines: Iterable[str], numbers: Any) -> None:
+        """Print the numbers as JSON if that was asked for, else the lines unless quiet."""
+        if self.as_json:
+            self.print(to_json(numbers))
+        elif not self.quiet:
+            self.print("\n".join(lines))
+
+    def print(self, text: str) -> None:
+        """Print text even if quiet."""
+        self._progress.stop()
+        click.echo(text)
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a decorator that adds all these options."""
     return lambda function: reduce(lambda f, option: option(f), reversed(options), function)
 
 
-def _kernel(context: click.Context, parameter: click.Parameter, text: str) -> str:
+def _kernel(context: Any, parameter: Any, text: str) -> str:
     try:
         parse_kernel(text, 1)
     except ValueError as error:
@@ -37,13 +81,13 @@ def _kernel(context: click.Context, parameter: click.Parameter, text: str) -> st
     return text
 
 
-def _test_size(context: click.Context, parameter: click.Parameter, size: float) -> float:
+def _test_size(context: Any, parameter: Any, size: float) -> float:
     if size < 0.0 or (size > 1.0 and size != int(size)) or size == 1.0:
         raise click.BadParameter("give a share below 1, such as 0.25, or a number of rows.")
     return size
 
 
-table_options: Callable[[Any], Any] = _options(
+table_options = _options(
     click.argument("table"),
     click.option("--target", metavar="COLUMN", help="Column to predict."),
     click.option(
@@ -104,7 +148,7 @@ table_options: Callable[[Any], Any] = _options(
 )
 """TABLE, how to read it, and how to model it."""
 
-output_options: Callable[[Any], Any] = _options(
+print_options = _options(
     click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output."),
     click.option("--quiet", is_flag=True, help="Print nothing but errors, and JSON if asked for."),
 )
@@ -114,21 +158,17 @@ output_options: Callable[[Any], Any] = _options(
 @contextmanager
 def opened(options: dict[str, Any]) -> Iterator[tuple[Terminal, Prepared, Settings]]:
     """Check the settings, then read and prepare the table that the options describe."""
-    settings = _settings(options)
-    with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
-        terminal.stage(f"reading {options['table']}")
-        names = ("target", "task", "drop", "keep", "max_rows", "test_size", "seed")
-        data = prepare(read_table(options["table"]), **{name: options[name] for name in names})
-        yield terminal, data, settings
-
-
-def _settings(options: dict[str, Any]) -> Settings:
     try:
         check_offers(likelihood(options["likelihood"]), method(options["inference"]))
     except ValueError as error:
         raise click.UsageError(str(error), click.get_current_context()) from error
-    names = ("kernel", "inference", "likelihood", "restarts", "seed")
-    return Settings(**{name: options[name] for name in names})
+    modelling = ("kernel", "inference", "likelihood", "restarts", "seed")
+    settings = Settings(**{name: options[name] for name in modelling})
+    with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
+        terminal.stage(f"reading {options['table']}")
+        reading = ("target", "task", "drop", "keep", "max_rows", "test_size", "seed")
+        data = prepare(read_table(options["table"]), **{name: options[name] for name in reading})
+        yield terminal, data, settings
 
 
 def to_file(output: str | None, *inputs: str) -> Path | None:
@@ -147,16 +187,11 @@ def command_line(context: click.Context) -> str:
     """Return the command as the user would type it."""
     words = context.command_path.split()
     for parameter in context.command.params:
-        name = parameter.name or ""
+        name, option = parameter.name or "", parameter.opts[0]
+        value = context.params[name]
         if isinstance(parameter, click.Argument):
-            words.append(str(context.params[name]))
+            words.append(str(value))
         elif context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
-            words += _words(parameter.opts[0], context.params[name])
+            values = value if isinstance(value, tuple) else (value,)
+            words += [option] if value is True else [w for v in values for w in (option, str(v))]
     return shlex.join(words)
-
-
-def _words(option: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [option]
-    values = value if isinstance(value, tuple) else (value,)
-    return [word for item in values for word in (option, str(item))]

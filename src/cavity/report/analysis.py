@@ -4,20 +4,16 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import __version__, compare_inference
-from cavity.report.examples import examples_of
-from cavity.report.forecast import curve_of, describe_curve
-from cavity.report.kernel import kernel_text, relevance_of
-from cavity.report.scores import calibration_of, confusion_of, scores_of
+from cavity.report import parts
 from cavity.tables.model import Settings, fit_model
-from cavity.tables.plain import plain
+from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
 
 Record = dict[str, Any]
@@ -57,36 +53,19 @@ class ModelSummary:
 class Analysis:
     """The contents of a report; `cavity report --json` prints these fields.
 
-    Attributes
-    ----------
-    title : str
-    data : DataSummary
-    model : ModelSummary
-    left_out, held_out : dict or None
-        Scores of leave-one-out predictions and of held-out rows: rows, error, log_loss, brier,
-        or rmse, mae, r2, log_loss, with ``..._se`` and ``baseline_...`` for some of them.
-    calibration : list of dict
-        Per class (the second of two, else every one): class and bins. In regression there is one
-        entry, whose class is None and whose bins are nominal and observed interval coverage.
-    confusion : list of list of int or None
-        Leave-one-out counts, a row for each true class and a column for each predicted one.
-    least_certain, suspects : list of dict
-        Training rows with the least certain leave-one-out prediction, and those whose target is
-        least likely given the other rows: the columns of ``points``, and z in regression.
-    relevance : list of dict or None
-        feature, relevance and per_class, as `relevance_of` returns them.
-    comparison : list of dict
-        A row of `cavity.compare_inference` for each method; empty in regression, which is exact.
-    curve : dict
-        As `cavity.report.forecast.describe_curve` returns it.
-    points : dict of lists
-        Leave-one-out predictions of all training rows: row, label, prediction; then probability
-        of the predicted class and probability_of_label, or std.
-    inputs : dict of dict
-        The inputs of the least certain rows and the suspects, by row number as a string.
-    settings, versions : dict
-    command : str
-        The command that makes this report.
+    Scores are of leave-one-out predictions (``left_out``) and of held-out rows: rows, error,
+    log_loss, brier, or rmse, mae, r2, log_loss, with ``..._se`` and ``baseline_...`` for some.
+    ``calibration`` has class and bins for each class (of two, for the second). In regression there
+    is one entry, whose class is None and whose bins are nominal and observed interval coverage.
+    ``confusion`` counts leave-one-out predictions, a row for each true class and a column for each
+    predicted one. ``points`` holds the leave-one-out predictions of all training rows in columns:
+    row, label, prediction; then probability of the predicted class and probability_of_label, or
+    std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
+    whose target is least likely given the other rows, with the same columns, and z in regression;
+    ``inputs`` has their inputs, by row number as a string. ``relevance`` and ``curve`` are as
+    `relevance_of` and `describe_curve` in parts.py return them. ``comparison`` has a row of
+    `cavity.compare_inference` for each method; it is empty in regression, which is exact.
+    ``command`` is the command that makes this report.
     """
 
     title: str
@@ -141,9 +120,9 @@ def analyse(
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    left_out, held_out = scores_of(data, fitted)
+    left_out, held_out = parts.scores_of(data, fitted)
     tell("comparing inference methods")
-    comparison = compare(data, fitted.kernel_, settings) if data.classes else []
+    comparison = compare_methods(data, fitted.kernel_, settings) if data.classes else []
     tell("computing the learning curve")
     return Analysis(
         title=f"{data.target} of {data.source}",
@@ -151,26 +130,21 @@ def analyse(
         model=model,
         left_out=plain(left_out),
         held_out=plain(held_out),
-        calibration=calibration_of(data, fitted),
-        confusion=confusion_of(data, fitted),
-        relevance=relevance_of(fitted.kernel_, data.feature_names),
+        calibration=parts.calibration_of(data, fitted),
+        confusion=parts.confusion_of(data, fitted),
+        relevance=parts.relevance_of(fitted.kernel_, data.feature_names),
         comparison=comparison,
-        curve=plain(describe_curve(curve_of(data, fitted))),
+        curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
-        **plain(examples_of(data, fitted)),
+        **plain(parts.examples_of(data, fitted)),
     )
 
 
 def _versions() -> dict[str, str]:
-    return {
-        "cavity": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"cavity": __version__, "python": platform.python_version(), **others}
 
 
 def _about_data(data: Prepared) -> DataSummary:
@@ -192,7 +166,7 @@ def _about_model(
     is_classes = data.task == "classification"
     correction = getattr(fitted, "evidence_correction_", None)
     return ModelSummary(
-        kernel=kernel_text(fitted.kernel_, data.classes),
+        kernel=parts.kernel_text(fitted.kernel_, data.classes),
         inference=settings.inference if is_classes else "exact",
         likelihood=settings.likelihood if is_classes else "gaussian",
         log_evidence=float(fitted.log_marginal_likelihood_value_),
@@ -203,7 +177,9 @@ def _about_model(
     )
 
 
-def compare(data: Prepared, kernel: Kernel, settings: Settings, tune: bool = False) -> list[Record]:
+def compare_methods(
+    data: Prepared, kernel: Kernel, settings: Settings, tune: bool = False
+) -> list[Record]:
     """Compare all inference methods; a row of `compare_inference` for each.
 
     If each class has its own kernel, their geometric mean is used. With ``tune``, each method tunes

@@ -1,12 +1,11 @@
 """The parts of a page; templates/page.html.j2 draws each kind."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A chart: a Vega-Lite specification, a caption, and a text for screen readers."""
 
     name: str
@@ -23,8 +22,7 @@ class Figures:
     figures: Sequence[Figure]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """Text, and the value to sort by; numbers are aligned to the right."""
 
     text: str
@@ -103,11 +101,10 @@ class Code:
     text: str
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A question, its answer in a sentence, and the details."""
 
     name: str
     title: str
     headline: str
-    blocks: Sequence[Any] = field(default_factory=tuple)
+    blocks: Sequence[Any] = ()

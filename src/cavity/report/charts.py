@@ -80,19 +80,15 @@ def histogram(bars: list[Json], kinds: list[str], title: str, form: str) -> Json
     color: Any = alt.value(_ACCENT)
     if len(kinds) > 1:
         color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_ACCENT, _FAINT]))
-    encoded = (
-        _chart(bars)
-        .mark_rect(stroke="var(--paper)", strokeWidth=1)
-        .encode(
-            x=_quantity("lower", title, format=form, tickCount=6, grid=False, nice=False),
-            x2="upper:Q",
-            y=_quantity("below", "rows", zero=True, tickCount=4),
-            y2="above:Q",
-            color=color,
-            tooltip=_tips(
-                kind=("", ""), lower=("from", form), upper=("to", form), count=("rows", ",d")
-            ),
-        )
+    hover = _tips(kind=("", ""), lower=("from", form), upper=("to", form), count=("rows", ",d"))
+    drawn = _chart(bars).mark_rect(stroke="var(--paper)", strokeWidth=1)
+    encoded = drawn.encode(
+        x=_quantity("lower", title, format=form, tickCount=6, grid=False, nice=False),
+        x2="upper:Q",
+        y=_quantity("below", "rows", zero=True, tickCount=4),
+        y2="above:Q",
+        color=color,
+        tooltip=hover,
     )
     return _finish(encoded, height=220)
 
@@ -111,11 +107,8 @@ def residuals(points: list[Json]) -> Json:
     """Draw by how many standard deviations each prediction is off, with a 95 % band."""
     title = "standard deviations off"
     x = _quantity("prediction", "predicted from the other rows", tickCount=6)
-    band = (
-        _chart([{"low": -1.96, "high": 1.96}])
-        .mark_rect(color=_SOFT, opacity=0.6)
-        .encode(y=_quantity("low", title), y2="high:Q")
-    )
+    band = _chart([{"low": -1.96, "high": 1.96}]).mark_rect(color=_SOFT, opacity=0.6)
+    band = band.encode(y=_quantity("low", title), y2="high:Q")
     dots = _dots(points).encode(x=x, y=_quantity("z", title, tickCount=6))
     return _finish(band + dots, height=320)
 

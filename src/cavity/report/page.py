@@ -11,9 +11,18 @@ from markupsafe import Markup
 
 from cavity.report.analysis import Analysis
 from cavity.report.sections import SECTIONS, strip
-from cavity.tables.plain import plain
+from cavity.tables.output import plain
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("cavity.report"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+# Compact numbers keep the page small.
+_ENVIRONMENT.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
 
 
 def render(analysis: Analysis) -> str:
@@ -23,32 +32,15 @@ def render(analysis: Analysis) -> str:
     allows no other script to run and nothing to be fetched.
     """
     scripts = [_bundle(), _own("page.js")]
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            a=analysis,
-            numbers=plain(analysis),
-            big=strip(analysis),
-            sections=[section(analysis) for section in SECTIONS],
-            style=Markup(_own("style.css")),
-            scripts=[Markup(script) for script in scripts],
-            policy=_policy(scripts),
-        )
+    return _ENVIRONMENT.get_template("page.html.j2").render(
+        a=analysis,
+        numbers=plain(analysis),
+        big=strip(analysis),
+        sections=[section(analysis) for section in SECTIONS],
+        style=Markup(_own("style.css")),
+        scripts=[Markup(script) for script in scripts],
+        policy=_policy(scripts),
     )
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("cavity.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    # Compact numbers keep the page small.
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    return environment
 
 
 def _own(name: str) -> str:

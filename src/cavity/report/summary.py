@@ -8,15 +8,13 @@ from cavity.report.analysis import Analysis, Record
 
 def summarise(analysis: Analysis) -> list[str]:
     """Return a page of plain text, line by line."""
+    methods = "Which inference method? (at the kernel above; leave-one-out scores)"
     paragraphs = [
         _data(analysis),
         _model(analysis),
         quality(analysis.left_out, analysis.held_out),
         _relevance(analysis),
-        _indented(
-            "Which inference method? (at the kernel above; leave-one-out scores)",
-            comparison(analysis.comparison),
-        ),
+        _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
         _indented("Which rows to check first?", map(_suspect, analysis.suspects[:5])),
     ]

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 
 
 def number(x: float | None, digits: int = 3) -> str:
-    """Return a number with this many significant digits, or a dash if there is none.
-
-    >>> number(0.46674), number(12345.6), number(None), number(2.0)
-    ('0.467', '12,346', '–', '2.00')
-    """
+    """Return a number with this many significant digits, or a dash if there is none."""
     if x is None or not math.isfinite(x):
         return "–"
     if x == 0.0:
@@ -21,11 +17,7 @@ def number(x: float | None, digits: int = 3) -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """Return a share in percent; a small one is "under 1 %" instead of 0 %.
-
-    >>> percent(0.213), percent(0.0004), percent(0.9999)
-    ('21 %', 'under 1 %', 'over 99 %')
-    """
+    """Return a share in percent; a small one is "under 1 %" instead of 0 %."""
     if share is None:
         return "–"
     smallest = 10.0 ** (-2 - digits)
@@ -37,11 +29,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def in_hundred(share: float) -> str:
-    """Return how often something happens in a hundred cases or, if it is rare, in a thousand.
-
-    >>> in_hundred(0.213), in_hundred(0.013), in_hundred(0.0)
-    ('21 times in 100', '13 times in 1,000', 'never')
-    """
+    """Return how often something happens in a hundred cases or, if it is rare, in a thousand."""
     if share == 0.0:
         return "never"
     per, whole = (1000, "1,000") if share < 0.095 else (100, "100")
@@ -58,19 +46,11 @@ def plus_minus(x: float | None, error: float | None, digits: int = 3) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """Return a number of things.
-
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """Return a number of things."""
     return f"{n:,.0f} {one if n == 1 else many or one + 's'}"
 
 
 def join(names: Sequence[str]) -> str:
-    """Return names as a list for a sentence.
-
-    >>> join(["a"]), join(["a", "b"]), join(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
+    """Return names as a list for a sentence."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

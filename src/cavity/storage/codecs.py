@@ -36,11 +36,8 @@ def kernel_to_json(kernel: Any) -> Any:
         raise StorageError(
             f"only the kernels of sklearn.gaussian_process.kernels can be stored; got {name}"
         )
-    parameters = {key: getattr(kernel, key) for key in signature(type(kernel)).parameters}
-    return {
-        "kernel": name,
-        "parameters": {key: _value_to_json(value) for key, value in parameters.items()},
-    }
+    keys = signature(type(kernel)).parameters
+    return {"kernel": name, "parameters": {k: _value_to_json(getattr(kernel, k)) for k in keys}}
 
 
 def kernel_from_json(found: Any) -> Any:
@@ -134,10 +131,7 @@ def likelihood_to_json(likelihood: Any) -> Any:
             "only this library's own likelihoods, the same for all examples, can be stored; got "
             f"{_short(likelihood)}"
         )
-    return {
-        "likelihood": names[0],
-        "parameters": {key: float(value) for key, value in values.items()},
-    }
+    return {"likelihood": names[0], "parameters": {k: float(v) for k, v in values.items()}}
 
 
 def likelihood_from_json(found: Any) -> Any:

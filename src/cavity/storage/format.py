@@ -9,7 +9,6 @@ import io
 import json
 import math
 import os
-import struct
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -28,21 +27,6 @@ _HEADER = "header.json"
 _LARGEST_HEADER = 16 * 2**20
 _KINDS = "biufU"
 """Numbers, booleans and strings; never objects, which would be pickled."""
-_DAMAGE = (
-    zipfile.BadZipFile,
-    struct.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What parsers raise on damaged or foreign bytes."""
 
 
 class StorageError(ValueError):
@@ -86,18 +70,9 @@ def write(
 ) -> None:
     """Write a file; if that fails, an older file at the same path is left as it was.
 
-    Parameters
-    ----------
-    path : str or path
-    kind : str
-        What the file holds; `read` checks it.
-    header : mapping
-        Anything that can be written as JSON.
-    arrays : mapping of str to ndarray
-        Numbers, booleans or strings.
+    The kind says what the file holds; `read` checks it. The header is anything that can be written
+    as JSON, and the arrays hold numbers, booleans or strings.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
@@ -111,40 +86,29 @@ def write(
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = _to_json(kind, header, plain)
-    with replacing(path) as beside, beside.open("xb") as file:
-        _pack(file, text, plain)
+    with replacing(path) as beside, zipfile.ZipFile(beside, "x", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_HEADER), text)
+        for name, array in plain.items():
+            bare = io.BytesIO()
+            npy.write_array(bare, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), bare.getbuffer())
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read a file of this kind.
+    """Read a file of this kind; return its header and its arrays.
 
-    Parameters
-    ----------
-    path : str or path
-    kind : str
-
-    Returns
-    -------
-    header : dict
-    arrays : dict of str to ndarray
-
-    Raises
-    ------
-    StorageError
-        If it is not a file of this kind, is damaged, or holds anything but plain arrays.
-    OSError
-        If it cannot be opened.
+    There is a `StorageError` if it is not a file of this kind, is damaged, or holds anything but
+    plain arrays, and an `OSError` if it cannot be opened.
     """
     with Path(path).open("rb") as file:
         try:
             return _unpack(file, kind)
         except StorageError as error:
             raise StorageError(f"{os.fspath(path)}: {error}") from None
-        except _DAMAGE as error:
+        except Exception as error:  # Parsers raise anything on damaged or foreign bytes.
             why = " ".join(str(error).split()) or type(error).__name__
-            raise StorageError(
-                f"{os.fspath(path)}: not a model file of cavity, or a damaged one ({why})"
-            ) from error
+            problem = f"not a model file of cavity, or a damaged one ({why})"
+            raise StorageError(f"{os.fspath(path)}: {problem}") from error
 
 
 def _plain(name: str, array: Array) -> Array:
@@ -172,19 +136,6 @@ def _to_json(kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) 
         raise StorageError(f"the header cannot be written as JSON: {error}") from error
 
 
-def _pack(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(_HEADER), header)
-        for name, array in arrays.items():
-            bare = io.BytesIO()
-            npy.write_array(bare, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(_member(name)), bare.getbuffer())
-
-
-def _member(name: str) -> str:
-    return f"{name}.npy"
-
-
 def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
@@ -192,10 +143,10 @@ def _unpack(file: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, Array]
         text = _bytes(archive, members.pop(_HEADER, None), _LARGEST_HEADER)
         whole = json.loads(text)
         header, shapes = _declared(whole, kind)
-        if {_member(name) for name in shapes} != set(members):
+        if {f"{name}.npy" for name in shapes} != set(members):
             raise StorageError("its arrays are not those declared in its header")
         arrays = {
-            name: _array(archive, members[_member(name)], dtype, shape)
+            name: _array(archive, members[f"{name}.npy"], dtype, shape)
             for name, (dtype, shape) in shapes.items()
         }
     return header, arrays

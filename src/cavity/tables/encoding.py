@@ -1,14 +1,21 @@
 """Columns become standardised inputs, the same way for training rows and for new tables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.errors import TableError
+from cavity.tables.output import TableError
+
+
+class Role(NamedTuple):
+    """How a column is used: as a "number", as a "category", or not at all: "dropped", and why."""
+
+    kind: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,9 +63,8 @@ class Category:
     def encode(self, column: pl.Series, source: str) -> Array:
         """Return 0/1 columns, with NaN in rows whose level was not in the training rows."""
         text = column.cast(pl.String)
-        is_level = np.column_stack(
-            [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
-        )
+        found = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
+        is_level = np.column_stack(found)
         encoded = is_level[:, self._hidden :].astype(np.float64)
         encoded[~is_level.any(axis=1)] = np.nan
         return encoded
@@ -75,9 +81,8 @@ def numbers_of(column: pl.Series, source: str) -> Array:
     stray = floats.is_null() & column.is_not_null()
     if stray.any():
         row = stray.arg_true()[0]
-        raise TableError(
-            source, f"'{column[row]}' is not a number.", column=column.name, row=row + 1
-        )
+        problem = f"'{column[row]}' is not a number."
+        raise TableError(source, problem, column=column.name, row=row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
     return values
@@ -92,20 +97,18 @@ class Encoder:
     scale: tuple[float, ...]
 
     @classmethod
-    def learn(cls, frame: pl.DataFrame, kinds: Mapping[str, str], source: str) -> "Encoder":
-        """Learn from training rows; ``kinds`` maps the columns to use to "number" or "category"."""
+    def learn(cls, frame: pl.DataFrame, roles: Mapping[str, Role], source: str) -> "Encoder":
+        """Learn from training rows, given the role of each column."""
         columns = tuple(
-            _number(frame[name], source) if kind == "number" else _category(frame[name])
-            for name, kind in kinds.items()
+            _number(frame[name], source) if role.kind == "number" else _category(frame[name])
+            for name, role in roles.items()
+            if role.kind != "dropped"
         )
         raw = _raw(columns, frame, source)
         scale = raw.std(axis=0)
-        return cls(
-            columns,
-            tuple(map(float, raw.mean(axis=0))),
-            # A constant column becomes zero instead of NaN.
-            tuple(map(float, np.where(scale > 0.0, scale, 1.0))),
-        )
+        # A constant column becomes zero instead of NaN.
+        scale = np.where(scale > 0.0, scale, 1.0)
+        return cls(columns, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist()))
 
     @property
     def feature_names(self) -> list[str]:
@@ -132,33 +135,22 @@ class Encoder:
 
     def unseen(self, frame: pl.DataFrame) -> dict[str, int]:
         """Count, for each column, the rows whose category was not in the training rows."""
-        counts = {
-            c.name: int(np.isnan(c.encode(frame[c.name], "")[:, 0]).sum())
-            for c in self.columns
-            if isinstance(c, Category)
-        }
+        categories = [c for c in self.columns if isinstance(c, Category)]
+        encoded = {c.name: c.encode(frame[c.name], "")[:, 0] for c in categories}
+        counts = {name: int(np.isnan(column).sum()) for name, column in encoded.items()}
         return {name: count for name, count in counts.items() if count}
-
-    def to_json(self) -> dict[str, Any]:
-        """Return lists, strings and numbers that `from_json` takes."""
-        return {
-            "columns": [asdict(c) for c in self.columns],
-            "mean": list(self.mean),
-            "scale": list(self.scale),
-        }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Encoder":
-        """Return the encoder that `to_json` described."""
+        """Return the encoder that was stored as a dict of its fields."""
         columns = tuple(
             Number(str(c["name"]), float(c["median"]))
             if "median" in c
             else Category(str(c["name"]), tuple(None if x is None else str(x) for x in c["levels"]))
             for c in stored["columns"]
         )
-        encoder = cls(
-            columns, tuple(map(float, stored["mean"])), tuple(map(float, stored["scale"]))
-        )
+        mean, scale = (tuple(map(float, stored[name])) for name in ("mean", "scale"))
+        encoder = cls(columns, mean, scale)
         if not len(encoder.feature_names) == len(encoder.mean) == len(encoder.scale):
             raise ValueError("the encoder's parts do not fit together")
         return encoder
@@ -177,6 +169,5 @@ def _category(column: pl.Series) -> Category:
 
 
 def _raw(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
-    if not columns:
-        return np.empty((frame.height, 0))
-    return np.hstack([c.encode(frame[c.name], source) for c in columns])
+    none = np.empty((frame.height, 0))
+    return np.hstack([none, *(c.encode(frame[c.name], source) for c in columns)])

@@ -1,14 +1,85 @@
-"""From prepared data to a fitted estimator."""
+"""Fitted models: from a kernel as text to an estimator, and to a file and back."""
 
+import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
+import numpy as np
+import polars as pl
+from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import kernels
+from sklearn.gaussian_process.kernels import Kernel
 
-from cavity import GaussianProcessClassifier, GaussianProcessRegressor
-from cavity.tables.kernels import parse_kernel
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
+from cavity.arrays import Array
+from cavity.estimators.classifier import start_from
+from cavity.inference import METHODS
+from cavity.likelihoods import REGISTRY
+from cavity.storage.codecs import kernel_from_json, kernel_to_json
+from cavity.tables.encoding import Encoder
+from cavity.tables.output import TableError, writing
 from cavity.tables.prepare import Prepared
+from cavity.tables.read import Table
+
+_KIND = "table model"
+_BLOCK = 20_000
+_TWO_SIDED_95 = float(ndtri(0.975))
+MOST_RELEVANCES = 30
+"""Up to this many inputs, the default kernel has a length scale for each."""
+
+WORDS: dict[str, Callable[[int], Kernel]] = {
+    "rbf": lambda d: kernels.RBF(1.0),
+    "ard": lambda d: kernels.RBF(np.ones(d)),
+    "matern12": lambda d: kernels.Matern(1.0, nu=0.5),
+    "matern32": lambda d: kernels.Matern(1.0, nu=1.5),
+    "matern52": lambda d: kernels.Matern(1.0, nu=2.5),
+    "ard-matern12": lambda d: kernels.Matern(np.ones(d), nu=0.5),
+    "ard-matern32": lambda d: kernels.Matern(np.ones(d), nu=1.5),
+    "ard-matern52": lambda d: kernels.Matern(np.ones(d), nu=2.5),
+    "rq": lambda d: kernels.RationalQuadratic(),
+    "linear": lambda d: kernels.DotProduct(),
+    "quadratic": lambda d: kernels.DotProduct() ** 2,
+    "periodic": lambda d: kernels.ExpSineSquared(),
+    "white": lambda d: kernels.WhiteKernel(),
+}
+"""For each word, the kernel on d inputs."""
+
+
+def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
+    """Return the scikit-learn kernel that a text describes.
+
+    Its words are joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" is "ard" up to 30
+    inputs and "rbf" beyond. Each term except "white" gets its own amplitude. With ``noise``, which
+    regression needs, "white" is added unless the text has it.
+
+    >>> parse_kernel("rbf + linear", 3)
+    1**2 * RBF(length_scale=1) + 1**2 * DotProduct(sigma_0=1)
+    >>> parse_kernel("ard", 2, noise=True)
+    1**2 * RBF(length_scale=[1, 1]) + WhiteKernel(noise_level=1)
+    """
+    if text.strip().lower() == "auto":
+        text = "ard" if n_features <= MOST_RELEVANCES else "rbf"
+    terms = [[word.strip().lower() for word in term.split("*")] for term in text.split("+")]
+    unknown = [word for term in terms for word in term if word not in WORDS]
+    if unknown:
+        raise ValueError(
+            f"'{unknown[0]}' in kernel '{text}' is not a kernel: use auto, or a combination by "
+            f"+ and * of {', '.join(WORDS)}."
+        )
+    if noise and ["white"] not in terms:
+        terms.append(["white"])
+    return reduce(add, (_term(term, n_features) for term in terms))
+
+
+def _term(words: list[str], n_features: int) -> Kernel:
+    if words == ["white"]:
+        return kernels.WhiteKernel()
+    return reduce(mul, (WORDS[word](n_features) for word in words), kernels.ConstantKernel(1.0))
 
 
 @dataclass(frozen=True)
@@ -30,15 +101,12 @@ def unfitted(data: Prepared, settings: Settings) -> Any:
     """Return the estimator for these data, not yet fitted."""
     is_regression = data.task == "regression"
     kernel = parse_kernel(settings.kernel, data.X.shape[1], noise=is_regression)
-    common: dict[str, Any] = {
-        "n_restarts_optimizer": settings.restarts,
-        "random_state": settings.seed,
-    }
     if is_regression:
-        return GaussianProcessRegressor(kernel, normalize_y=True, **common)
-    return GaussianProcessClassifier(
-        kernel, inference=settings.inference, likelihood=settings.likelihood, **common
-    )
+        estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True)
+    else:
+        estimator = GaussianProcessClassifier(kernel)
+        estimator.set_params(inference=settings.inference, likelihood=settings.likelihood)
+    return estimator.set_params(n_restarts_optimizer=settings.restarts, random_state=settings.seed)
 
 
 def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
@@ -49,3 +117,110 @@ def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
         warnings.simplefilter("always", ConvergenceWarning)
         estimator.fit(data.X, data.y)
     return estimator, [str(warning.message) for warning in caught]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted estimator that takes tables."""
+
+    estimator: Any
+    encoder: Encoder
+    task: str
+    target: str
+    classes: tuple[Any, ...]
+
+    def predict(
+        self, table: Table, advance: Callable[[int], None] = lambda n: None
+    ) -> pl.DataFrame:
+        """Return one row of predictions for each row of the table.
+
+        The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
+        ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
+        new observation. After each block ``advance`` is called with its number of rows.
+        """
+        X = self.encoder.transform(table.frame, table.source)
+        answer = self._classes if self.task == "classification" else self._quantities
+        parts = []
+        for start in range(0, len(X), _BLOCK):
+            parts.append(answer(X[start : start + _BLOCK]))
+            advance(len(parts[-1]))
+        return pl.concat(parts)
+
+    def _classes(self, X: Array) -> pl.DataFrame:
+        proba = self.estimator.predict_proba(X)
+        codes = np.argmax(proba, axis=1)
+        names = [f"probability_of_{name}" for name in self.classes]
+        predicted = pl.Series("prediction", [self.classes[code] for code in codes])
+        return pl.DataFrame([predicted, *map(pl.Series, names, proba.T)])
+
+    def _quantities(self, X: Array) -> pl.DataFrame:
+        mean, std = self.estimator.predict(X, return_std=True)
+        half = _TWO_SIDED_95 * std
+        ends = {"lower": mean - half, "upper": mean + half}
+        return pl.DataFrame({"prediction": mean, "std": std, **ends})
+
+
+def save_model(
+    path: str | os.PathLike[str], data: Prepared, estimator: Any, settings: Settings
+) -> None:
+    """Write a fitted model; if that fails, an older file at the same path stays as it was."""
+    header = {
+        "cavity": __version__,
+        "task": data.task,
+        "target": data.target,
+        "classes": list(data.classes),
+        "encoder": asdict(data.encoder),
+        "kernel": kernel_to_json(estimator.kernel_),
+        "settings": asdict(settings),
+        "notes": data.notes,
+    }
+    with writing(path):
+        storage.write(path, _KIND, header, {"X": data.X, "y": data.y})
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `save_model` wrote.
+
+    A `TableError` says that the file cannot be opened, a `StorageError` that it is not a model
+    file, or is damaged or inconsistent.
+    """
+    try:
+        header, arrays = storage.read(path, _KIND)
+    except OSError as error:
+        raise TableError(os.fspath(path), f"cannot be opened: {error.strerror}.") from error
+    try:
+        return _restored(header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        message = f"{os.fspath(path)}: a damaged model file of cavity ({error})"
+        raise storage.StorageError(" ".join(message.split())) from error
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+    encoder = Encoder.from_json(header["encoder"])
+    kernel = kernel_from_json(header["kernel"])
+    X, y = arrays["X"], arrays["y"]
+    classes = tuple(header["classes"])
+    if X.ndim != 2 or X.shape != (len(y), len(encoder.feature_names)):
+        raise ValueError(f"inputs of shape {X.shape} do not match the columns")
+    if header["task"] == "classification":
+        if sorted(np.unique(y)) != list(range(len(classes))):
+            raise ValueError("the labels do not match the classes")
+        estimator = _classifier(kernel, header["settings"])
+    elif header["task"] == "regression":
+        estimator = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)
+    else:
+        raise ValueError("its task is unknown")
+    with warnings.catch_warnings():
+        # It was reported when the model was fitted.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X, y)
+    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+
+
+def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
+    names = {name: settings[name] for name in ("inference", "likelihood")}
+    if names["inference"] not in METHODS or names["likelihood"] not in REGISTRY:
+        raise ValueError("its inference or likelihood is unknown")
+    parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
+    estimator = GaussianProcessClassifier(parts[0], optimizer=None, warm_start=True, **names)
+    return start_from(estimator, parts)

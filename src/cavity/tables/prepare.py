@@ -2,21 +2,76 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.columns import Role, role_of
-from cavity.tables.encoding import Encoder
-from cavity.tables.errors import TableError
+from cavity.tables.columns import Labels, labels_of, role_of
+from cavity.tables.encoding import Encoder, Role
+from cavity.tables.output import TableError
 from cavity.tables.read import Table
-from cavity.tables.rows import MOST_TEST_ROWS, Chosen, choose_rows
-from cavity.tables.target import Labels, find_target, labels_of
 
 MAX_ROWS = 2000
 """The time of a fit grows as the cube of its rows: with more than this it takes minutes."""
+FEWEST_ROWS = 5
+MOST_TEST_ROWS = 10_000
+"""Scoring more held-out rows would take minutes and hardly change the scores."""
+
+
+class Chosen(NamedTuple):
+    """Row numbers, counted from zero, in table order."""
+
+    train: Array
+    test: Array
+    drawn: bool
+    """Whether the training rows are a random part of those available."""
+
+
+def choose_rows(
+    strata: Array,
+    *,
+    max_rows: int,
+    test_size: float = 0.0,
+    held_out: Array | None = None,
+    seed: int = 0,
+) -> Chosen:
+    """Split rows into at most ``max_rows`` training rows and others, which are held out.
+
+    The strata are groups that keep their shares: the classes, or all zeros. Each gets at least one
+    training row. ``test_size`` is the share of the rows to hold out, or their number if it is one
+    or more; if it is zero, a split that comes with the data is used.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(strata)
+    pool = np.arange(n)
+    if held_out is not None and not test_size:
+        pool = np.flatnonzero(~held_out)
+    count = test_size * n if test_size < 1 else test_size
+    size = min(max_rows, len(pool) - round(count))
+    if size < FEWEST_ROWS:
+        raise ValueError(
+            f"{len(pool)} rows are too few if {count:g} are held out: at least {FEWEST_ROWS} are "
+            "needed for training."
+        )
+    train = pool[_draw(strata[pool], size, rng)] if size < len(pool) else pool
+    test = np.setdiff1d(np.arange(n), train, assume_unique=True)
+    if len(test) > MOST_TEST_ROWS:
+        test = np.sort(rng.choice(test, MOST_TEST_ROWS, replace=False))
+    return Chosen(train, test, size == max_rows < len(pool))
+
+
+def _draw(strata: Array, size: int, rng: np.random.Generator) -> Array:
+    """Draw rows without replacement, from each stratum in proportion (largest remainders)."""
+    groups = [np.flatnonzero(strata == s) for s in np.unique(strata)]
+    counts = np.array([len(group) for group in groups])
+    share = counts * size / counts.sum()
+    quota = np.maximum(np.floor(share).astype(int), 1)
+    for k in np.argsort(quota - share, kind="stable"):
+        quota[k] += int(quota.sum() < size and quota[k] < counts[k])
+    drawn = [rng.choice(g, q, replace=False) for g, q in zip(groups, quota, strict=True)]
+    return np.sort(np.concatenate(drawn))
 
 
 @dataclass(frozen=True)
@@ -62,51 +117,37 @@ def prepare(
 ) -> Prepared:
     """Turn a table into inputs and targets.
 
-    Parameters
-    ----------
-    table : Table
-    target : str, optional
-        The column to predict; a shipped data set has a default.
-    task : {"classification", "regression"}, optional
-        By default regression if the target is numeric and has a fractional value or more than
-        20 different ones, else classification.
-    drop, keep : sequences of str
-        Columns to leave out, and columns to use although a rule would drop them.
-    max_rows : int
-        The most training rows. From a larger table they are drawn at random, classes in
-        proportion, and the other rows are held out.
-    test_size : float
-        Share of the rows to hold out, or their number if it is one or more.
-    seed : int
+    A shipped data set has a default target. The task, unless given, is regression if the target is
+    numeric and has a fractional value or more than 20 different ones, else classification. The
+    columns in ``drop`` are left out; those in ``keep`` are used although a rule would drop them.
+    If there are more than ``max_rows`` rows, the training rows are drawn at random, classes in
+    proportion, and the others are held out. ``test_size`` is the share of the rows to hold out,
+    or their number if it is one or more.
     """
-    target = find_target(table, target, (*drop, *keep))
-    labels = labels_of(table, target, task)
-    roles = _roles(table, target, drop, keep)
+    labels = labels_of(table, target, task, (*drop, *keep))
+    roles = _roles(table, labels.target, drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    frame = table.frame.filter(labels.known)
-    kinds = {name: role.kind for name, role in roles.items() if role.kind != "dropped"}
-    encoder = Encoder.learn(frame[chosen.train], kinds, table.source)
-    numbers = np.flatnonzero(labels.known) + 1
+    encoder = Encoder.learn(labels.frame[chosen.train], roles, table.source)
     return Prepared(
-        X=encoder.transform(frame[chosen.train], table.source),
+        X=encoder.transform(labels.frame[chosen.train], table.source),
         y=labels.y[chosen.train],
-        rows=numbers[chosen.train],
-        X_test=encoder.transform(frame[chosen.test], table.source),
+        rows=labels.rows[chosen.train],
+        X_test=encoder.transform(labels.frame[chosen.test], table.source),
         y_test=labels.y[chosen.test],
-        test_rows=numbers[chosen.test],
+        test_rows=labels.rows[chosen.test],
         task=labels.task,
-        target=target,
+        target=labels.target,
         classes=labels.classes,
         encoder=encoder,
-        notes=_column_notes(table, frame, roles, target) + _row_notes(frame.height, chosen, seed),
-        counts=_counts(table, frame, chosen, encoder),
+        notes=_column_notes(table, labels, roles) + _row_notes(len(labels.y), chosen, seed),
+        counts=_counts(table, labels, chosen, encoder),
         source=table.source,
     )
 
 
 def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed: int) -> Chosen:
     strata = labels.y if labels.classes else np.zeros(len(labels.y), dtype=np.int64)
-    held_out = None if table.held_out is None else table.held_out[labels.known]
+    held_out = None if table.held_out is None else table.held_out[labels.rows - 1]
     try:
         return choose_rows(
             strata, max_rows=max_rows, test_size=test_size, held_out=held_out, seed=seed
@@ -130,16 +171,16 @@ def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) 
     return roles
 
 
-def _counts(table: Table, frame: pl.DataFrame, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
+def _counts(table: Table, labels: Labels, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
     return {
         "rows": table.frame.height,
-        "rows_without_target": table.frame.height - frame.height,
+        "rows_without_target": table.frame.height - labels.frame.height,
         "rows_trained_on": len(chosen.train),
         "rows_held_out": len(chosen.test),
         "columns": table.frame.width,
         "columns_used": len(encoder.columns),
         "inputs": len(encoder.feature_names),
-        "missing_values": sum(_missing(frame[column.name]) for column in encoder.columns),
+        "missing_values": sum(_missing(labels.frame[column.name]) for column in encoder.columns),
     }
 
 
@@ -148,19 +189,20 @@ def _missing(column: pl.Series) -> int:
     return column.null_count() + infinite
 
 
-def _column_notes(
-    table: Table, frame: pl.DataFrame, roles: dict[str, Role], target: str
-) -> list[str]:
-    lost = table.frame.height - frame.height
-    lost_rows = [f"{_rows(lost)} without a value of '{target}' left out."] if lost else []
+def _column_notes(table: Table, labels: Labels, roles: dict[str, Role]) -> list[str]:
+    lost = table.frame.height - labels.frame.height
+    lost_rows = [f"{_rows(lost)} without a value of '{labels.target}' left out."] if lost else []
     filled = {"number": "the median of the training rows", "category": "a category of their own"}
-    dropped, missing = [], []
-    for name, role in roles.items():
-        count = _missing(frame[name])
-        if role.kind == "dropped":
-            dropped.append(f"Column '{name}' is not used: {role.reason}.")
-        elif count:
-            missing.append(f"Column '{name}': {count:,} missing values became {filled[role.kind]}.")
+    dropped = [
+        f"Column '{name}' is not used: {role.reason}."
+        for name, role in roles.items()
+        if role.kind == "dropped"
+    ]
+    missing = [
+        f"Column '{name}': {count:,} missing values became {filled[role.kind]}."
+        for name, role in roles.items()
+        if role.kind != "dropped" and (count := _missing(labels.frame[name]))
+    ]
     return lost_rows + dropped + missing
 
 

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cavity.report.analysis import Analysis, Record
-from cavity.report.blocks import Cell, HtmlTable
+from cavity.report.blocks import Cell
 from cavity.report.words import number, percent
-
-_MOST_INPUTS = 8
 
 
 class Measure(NamedTuple):
@@ -52,70 +50,6 @@ def cell(x: float | None, digits: int = 3) -> Cell:
     return Cell(number(x, digits), x)
 
 
-def share_cell(x: float | None) -> Cell:
-    """Return a probability as a table's cell."""
-    return Cell(percent(x, 1), x)
-
-
 def word_cell(text: str) -> Cell:
     """Return a name as a table's cell."""
     return Cell(text, text)
-
-
-class Column(NamedTuple):
-    """A column of a table of rows: its head, a field of the rows, and how to show it."""
-
-    head: str
-    field: str
-    show: Callable[[Any], Cell]
-
-
-def example_table(
-    a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
-) -> HtmlTable:
-    """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
-    if a.is_classes:
-        columns = [
-            Column("label", "label", word_cell),
-            Column("prediction", "prediction", word_cell),
-            Column("probability", "probability", share_cell),
-        ]
-    else:
-        columns = [
-            Column(a.data.target, "label", partial(cell, digits=4)),
-            Column("prediction", "prediction", partial(cell, digits=4)),
-            Column("±", "std", cell),
-        ]
-    columns += more
-    inputs = _shown_inputs(a)
-    rows = [
-        [
-            Cell(str(example["row"]), example["row"]),
-            *(column.show(example[column.field]) for column in columns),
-            *(_value_cell(a.inputs[str(example["row"])][key]) for key in inputs),
-        ]
-        for example in examples
-    ]
-    head = ["row", *(column.head for column in columns), *inputs]
-    return HtmlTable(name, caption, head, rows)
-
-
-def _value_cell(text: str) -> Cell:
-    try:
-        return Cell(text.replace("-", "−"), float(text))
-    except ValueError:
-        return word_cell(text)
-
-
-def _shown_inputs(a: Analysis) -> list[str]:
-    """Return the most relevant columns, in the table's order."""
-    relevance = {line["feature"]: line["relevance"] for line in a.relevance or []}
-    names = list(next(iter(a.inputs.values())))
-
-    def weight(name: str) -> float:
-        # The inputs of a category are called column=level.
-        own = [r for feature, r in relevance.items() if f"{feature}=".startswith(f"{name}=")]
-        return max(own, default=0.0)
-
-    chosen = sorted(names, key=weight, reverse=True)[:_MOST_INPUTS]
-    return [name for name in names if name in chosen]

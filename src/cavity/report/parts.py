@@ -1,0 +1,257 @@
+"""The parts of an analysis: scores, calibration, rows worth a look, learning curve, relevance."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import binomtest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.metrics import confusion_matrix
+
+from cavity import learning_curve
+from cavity.arrays import Array
+from cavity.kernels import length_scales
+from cavity.model_selection.suspects import most_doubtful
+from cavity.resampling.scores import class_scores, target_scores
+from cavity.tables.prepare import Prepared
+
+_MOST_EXAMPLES = 10
+LEVEL = 0.9
+"""Coverage of a forecast's interval."""
+_SIZES = 8
+_FACTORS = np.geomspace(1.0, 4.0, 9)
+"""From the present number of rows to four times as many; twice as many is among them."""
+_FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
+"""From the present number of rows to the largest that `LearningCurve.size_for` tries."""
+Summary = dict[str, float]
+
+
+def scores_of(data: Prepared, fitted: Any) -> tuple[Summary, Summary | None]:
+    """Return the leave-one-out scores, and those of the held-out rows if there are any."""
+    held_out = None
+    if data.classes:
+        left_out = _of_classes(fitted.loo_proba_, data.y, data.y)
+        if len(data.y_test):
+            held_out = _of_classes(fitted.predict_proba(data.X_test), data.y_test, data.y)
+    else:
+        left_out = _of_quantities(fitted.loo_mean_, fitted.loo_std_, data.y, data.y)
+        if len(data.y_test):
+            mean, std = fitted.predict(data.X_test, return_std=True)
+            held_out = _of_quantities(mean, std, data.y_test, data.y)
+    return left_out, held_out
+
+
+def _of_classes(proba: Array, y: Array, train: Array) -> Summary:
+    """Summarise scores; the baseline predicts the class frequencies of the training rows."""
+    with np.errstate(divide="ignore"):
+        losses = class_scores(np.log(proba), y)
+    shares = np.bincount(train, minlength=proba.shape[1]) / len(train)
+    return {
+        "rows": len(y),
+        **_average("error", losses.error),
+        **_average("log_loss", losses.log_loss),
+        "brier": float(np.asarray(losses.brier).mean()),
+        "baseline_error": float(np.mean(y != np.argmax(shares))),
+        "baseline_log_loss": float(-np.mean(np.log(shares[y]))),
+    }
+
+
+def _of_quantities(mean: Array, std: Array, y: Array, train: Array) -> Summary:
+    """Summarise scores; the baseline predicts the training targets' mean and deviation."""
+    losses = target_scores(mean, std**2, y)
+    baseline = target_scores(train.mean(), train.var(), y)
+    rmse = math.sqrt(losses.error.mean())
+    return {
+        "rows": len(y),
+        "rmse": rmse,
+        "rmse_se": _standard_error(losses.error) / (2 * rmse),
+        "mae": float(np.mean(np.abs(y - mean))),
+        # A single row has no R².
+        "r2": float(1.0 - losses.error.mean() / y.var()) if y.var() > 0.0 else math.nan,
+        **_average("log_loss", losses.log_loss),
+        "baseline_rmse": math.sqrt(baseline.error.mean()),
+        "baseline_log_loss": float(baseline.log_loss.mean()),
+    }
+
+
+def _average(name: str, values: Array) -> Summary:
+    return {name: float(values.mean()), f"{name}_se": _standard_error(values)}
+
+
+def _standard_error(values: Array) -> float:
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
+def confusion_of(data: Prepared, fitted: Any) -> list[list[int]] | None:
+    """Return the leave-one-out counts of true (rows) and predicted (columns) classes."""
+    if not data.classes:
+        return None
+    predicted, codes = np.argmax(fitted.loo_proba_, axis=1), np.arange(len(data.classes))
+    return list(confusion_matrix(data.y, predicted, labels=codes).tolist())
+
+
+def calibration_of(data: Prepared, fitted: Any) -> list[dict[str, Any]]:
+    """Return class and bins for the second of two classes or for each of several.
+
+    In regression there is one entry, whose class is None: the share of targets inside central
+    intervals of nominal 10, 20, ..., 90 %.
+    """
+    if not data.classes:
+        z = np.abs(data.y - fitted.loo_mean_) / fitted.loo_std_
+        levels = (np.arange(1, 10) / 10).tolist()
+        bins = [_observed(level, z <= ndtri(0.5 + level / 2)) for level in levels]
+        return [{"class": None, "bins": bins}]
+    proba = fitted.loo_proba_
+    events = [1] if len(data.classes) == 2 else range(len(data.classes))
+    return [
+        {"class": str(data.classes[k]), "bins": calibration(proba[:, k], data.y == k)}
+        for k in events
+    ]
+
+
+def calibration(p: Array, happened: Array, bins: int = 10) -> list[Summary]:
+    """Compare probabilities of an event with how often it happened, in bins of equal width."""
+    place = np.minimum((p * bins).astype(int), bins - 1)
+    return [
+        {
+            "lower": k / bins,
+            "upper": (k + 1) / bins,
+            **_observed(float(p[place == k].mean()), happened[place == k]),
+        }
+        for k in np.unique(place).tolist()
+    ]
+
+
+def _observed(predicted: float, happened: Array) -> Summary:
+    count, n = int(happened.sum()), len(happened)
+    low, high = binomtest(count, n).proportion_ci(0.95, "wilson")
+    return {
+        "count": n,
+        "predicted": predicted,
+        "observed": count / n,
+        "observed_low": float(low),
+        "observed_high": float(high),
+    }
+
+
+def examples_of(data: Prepared, fitted: Any) -> dict[str, Any]:
+    """Return the fields points, least_certain, suspects and inputs of an analysis."""
+    points = _points_of(data, fitted)
+    if data.classes:
+        rows = records(points)
+        uncertainty, doubt = -points["probability"], -points["probability_of_label"]
+    else:
+        z = (points["label"] - points["prediction"]) / points["std"]
+        rows = records(points | {"z": z})
+        uncertainty, doubt = points["std"], np.abs(z)
+    least_certain, suspects = (most_doubtful(v, _MOST_EXAMPLES) for v in (uncertainty, doubt))
+    shown = sorted({*least_certain, *suspects})
+    return {
+        "points": points,
+        "least_certain": [rows[i] for i in least_certain],
+        "suspects": [rows[i] for i in suspects],
+        "inputs": {str(rows[i]["row"]): data.encoder.decode(data.X[i]) for i in shown},
+    }
+
+
+def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]]:
+    """Return named columns row by row."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _points_of(data: Prepared, fitted: Any) -> dict[str, Array]:
+    points = {"row": data.rows, "label": data.y}
+    if not data.classes:
+        return points | {"prediction": fitted.loo_mean_, "std": fitted.loo_std_}
+    proba, names = fitted.loo_proba_, np.array([str(name) for name in data.classes], dtype=object)
+    return points | {
+        "label": names[data.y],
+        "prediction": names[np.argmax(proba, axis=1)],
+        "probability": proba.max(axis=1),
+        "probability_of_label": proba[np.arange(len(data.y)), data.y],
+    }
+
+
+def curve_of(
+    data: Prepared, fitted: Any, sizes: Sequence[int] | None = None, resampling: str = "subsample"
+) -> Any:
+    """Return the `LearningCurve` of a fitted model on its training rows.
+
+    By default its sizes are eight from a fortieth of the rows (at least five) to all of them. Its
+    ``converged`` says whether its equations were solved; there are no warnings.
+    """
+    n = len(data.y)
+    if sizes is None:
+        first = max(min(5, n), n / 40)
+        sizes = np.unique(np.round(np.geomspace(first, n, _SIZES)).astype(int)).tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return learning_curve(fitted, data.X, data.y, train_sizes=sizes, resampling=resampling)
+
+
+def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, Any]:
+    """Return a learning curve and its forecasts in numbers.
+
+    These are measure ("error rate" or "mean squared error"), resampling, rows (the present number),
+    sizes, error, log_loss, converged; level, and forecast and log_loss_forecast, lists of size,
+    value, low, high at the sizes ``ahead``; far, the forecast of error and log_loss by size up to a
+    thousand times the rows.
+    """
+    n = len(curve.y)
+    sizes = np.round(n * _FACTORS).astype(int) if ahead is None else np.array(ahead)
+    far = np.unique(np.round(n * _FAR_FACTORS).astype(int))
+    at = {"size": sizes}
+    return {
+        "measure": "error rate" if curve.task == "classification" else "mean squared error",
+        "resampling": curve.resampling,
+        "rows": n,
+        "sizes": [int(size) for size in curve.train_sizes],
+        "error": curve.test_error.tolist(),
+        "log_loss": curve.test_log_loss.tolist(),
+        "converged": curve.converged.tolist(),
+        "level": LEVEL,
+        "forecast": records(curve.forecast(sizes, "error", LEVEL)._asdict() | at),
+        "log_loss_forecast": records(curve.forecast(sizes, "log_loss", LEVEL)._asdict() | at),
+        "far": {
+            "size": far.tolist(),
+            "error": curve.forecast(far, "error").value.tolist(),
+            "log_loss": curve.forecast(far, "log_loss").value.tolist(),
+        },
+    }
+
+
+def kernel_text(kernel: Kernel, classes: Sequence[Any]) -> str:
+    """Return the kernel as text; with several classes, the kernel of each."""
+    if not isinstance(kernel, CompoundKernel):
+        return str(kernel)
+    parts = zip(classes, kernel.kernels, strict=True)
+    return "; ".join(f"{name}: {part}" for name, part in parts)
+
+
+def relevance_of(kernel: Kernel, names: list[str]) -> list[dict[str, Any]] | None:
+    """Return each input's inverse length scale relative to the largest one.
+
+    With several classes each has its own, ``per_class``, and ``relevance`` is their mean. The
+    result is None if the kernel has one length scale for all inputs.
+    """
+    parts = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
+    scales = [scale for part in parts for scale in _length_scales(part, len(names))]
+    if len(scales) < len(parts):
+        return None
+    inverse = np.array([scale.min() / scale for scale in scales])
+    return [
+        {"feature": name, "relevance": float(column.mean()), "per_class": column.tolist()}
+        for name, column in zip(names, inverse.T, strict=True)
+    ]
+
+
+def _length_scales(kernel: Kernel, d: int) -> list[Array]:
+    """Return the first length scales with one for each of several inputs, if there are any."""
+    parameters = kernel.get_params()
+    found = compress(parameters.values(), length_scales(list(parameters)))
+    return [np.asarray(scale) for scale in found if np.shape(scale) == (d,) and d > 1][:1]

@@ -1,0 +1,271 @@
+"""The sections on the model: more data, its inputs, the inference method, and what was done."""
+
+from typing import Any
+
+from cavity.report import charts
+from cavity.report.analysis import Analysis, Record
+from cavity.report.blocks import Cell, Code, Facts, Figure, Figures, Goal, HtmlTable, Note, Section
+from cavity.report.sections.common import Measure, cell, interval, measures, word_cell
+from cavity.report.words import count, join, number, percent
+
+_MOST_INPUTS, _NAMED = 25, 3
+_NO_PART = 0.01
+# In nats per example; a smaller difference between predictions has no practical effect.
+_SAME = 0.005
+_HEAD = ("method", "log evidence", "correction", "log loss", "error rate", "seconds", "converged")
+_FORECASTS = {"error": "forecast", "log_loss": "log_loss_forecast"}
+# A relative change of the error below this is not worth the labelling.
+_HARDLY = 0.02
+
+
+def more(a: Analysis) -> Section:
+    """Return the section on learning curves."""
+    note = Note(
+        "Up to the number of your rows, the curve is the average error after training on random "
+        "parts of them, computed by theory from a single fit. Beyond, it is continued as a power "
+        "law; its level combines the error on your rows with the error that the model predicts "
+        f"for itself. The band is a {percent(a.curve['level'])} interval. The kernel stays as it "
+        "was tuned, and new rows are assumed to be like the present ones.",
+        quiet=True,
+    )
+    both = measures(a)
+    figures = Figures([_curve_figure(a, measure) for measure in both])
+    goals = [_goal(a, measure) for measure in both]
+    title = "How much would more data help?"
+    return Section("more", title, _more_headline(a), [figures, *goals, note])
+
+
+def now_and_twice(a: Analysis, measure: Measure) -> tuple[Record, Record] | None:
+    """Return value, low and high for the present rows and for twice as many, if tabulated."""
+    line = {point["size"]: point for point in _line(a, measure)}
+    return (line[a.n_rows], line[2 * a.n_rows]) if {a.n_rows, 2 * a.n_rows} <= set(line) else None
+
+
+def _line(a: Analysis, measure: Measure) -> list[Record]:
+    """Return the curve and its forecast by size; for squared errors, the roots."""
+    inside = [
+        {"size": size, "value": value, "low": value, "high": value}
+        for size, value in zip(a.curve["sizes"], a.curve[measure.curve], strict=True)
+    ]
+    # A forecast replaces a point of the same size: it has an interval as well.
+    found = {p["size"]: p for p in [*inside, *a.curve[_FORECASTS[measure.curve]]]}
+    return [
+        {"size": size, **{k: measure.of_curve(found[size][k]) for k in ("value", "low", "high")}}
+        for size in sorted(found)
+    ]
+
+
+def _more_headline(a: Analysis) -> str:
+    error = measures(a)[0]
+    found = now_and_twice(a, error)
+    if not found:
+        return "The curve shows how the error falls with the number of rows."
+    now, then = found
+    if now["value"] == 0.0:
+        return f"With {a.n_rows:,} rows the expected error is zero: more data cannot lower it."
+    before, after = error.show(now["value"]), error.show(then["value"])
+    change = 1.0 - then["value"] / now["value"]
+    if change < _HARDLY:
+        return (
+            f"More rows of the same kind would hardly lower the error: it is {before} now, and "
+            f"{after} is expected with twice as many."
+        )
+    return (
+        f"With twice as many rows the error is expected to fall from {before} to {after}, a "
+        f"change of {percent(change)}."
+    )
+
+
+def _curve_figure(a: Analysis, measure: Measure) -> Figure:
+    line, title = _line(a, measure), measure.title
+    first, last = line[0], line[-1]
+    text = (
+        f"Learning curve: {title} against the number of rows, from {measure.show(first['value'])} "
+        f"at {first['size']:,} rows to an expected {measure.show(last['value'])} at "
+        f"{last['size']:,}."
+    )
+    checks = []
+    if a.held_out:
+        point = {"name": "held-out rows", "size": a.n_rows}
+        checks.append(point | interval(a.held_out, measure.score))
+    return Figure(
+        f"curve-{measure.curve}",
+        charts.learning(line, a.n_rows, checks, title, measure.format),
+        f"{title.capitalize()} on new examples. Solid: up to your rows. Dashed: forecast."
+        + (" The dot is the score on the held-out rows." if checks else ""),
+        text,
+    )
+
+
+def _goal(a: Analysis, measure: Measure) -> Goal:
+    line = _line(a, measure)
+    inside, far = [p for p in line if p["size"] <= a.n_rows], a.curve["far"]
+    beyond = [
+        (size, measure.of_curve(value))
+        for size, value in zip(far["size"], far[measure.curve], strict=True)
+        if size > a.n_rows
+    ]
+    is_rate = measure.score == "error"
+    start = (inside[-1]["value"] + min(p["value"] for p in line)) / 2
+    return Goal(
+        name=measure.curve,
+        before="To be wrong at most" if is_rate else f"For a {measure.title} of",
+        after="times in 100," if is_rate else ",",
+        start=number(100 * start if is_rate else start).replace(",", "").replace("−", "-"),
+        unit=0.01 if is_rate else 1.0,
+        n_rows=a.n_rows,
+        sizes=[*(p["size"] for p in inside), *(size for size, _ in beyond)],
+        values=[*(p["value"] for p in inside), *(value for _, value in beyond)],
+    )
+
+
+def inputs(a: Analysis) -> Section:
+    """Return the section on relevance."""
+    title = "Which inputs matter?"
+    if not a.relevance:
+        headline = "The kernel has one length scale for all inputs, so it cannot rank them."
+        remedy = Note("With --kernel ard every input has its own length scale.", quiet=True)
+        return Section("inputs", title, headline, [remedy])
+    ranked = sorted(a.relevance, key=lambda line: -line["relevance"])
+    shown = [{"feature": r["feature"], "relevance": r["relevance"]} for r in ranked[:_MOST_INPUTS]]
+    text = "Relevance: " + "; ".join(f"{r['feature']} {percent(r['relevance'])}" for r in shown)
+    caption = (
+        "Inverse length scale of each input after standardising. Along an input with a short "
+        "length scale, predictions change quickly. A relevant input need not be a cause."
+    )
+    if len(a.relevance[0]["per_class"]) > 1:
+        caption += " Each class has its own kernel; the mean is shown."
+    figure = Figure("relevance", charts.relevances(shown), caption, text)
+    blocks: list[Any] = [Figures([figure])]
+    if len(ranked) > _MOST_INPUTS:
+        few = f"Only the {_MOST_INPUTS} most relevant of {len(ranked)} inputs are shown."
+        blocks.append(Note(few, quiet=True))
+    return Section("inputs", title, _inputs_headline(ranked), blocks)
+
+
+def _inputs_headline(ranked: list[Record]) -> str:
+    named = [line["feature"] for line in ranked if line["relevance"] >= _NO_PART][:_NAMED]
+    idle = [line["feature"] for line in ranked if line["relevance"] < _NO_PART]
+    most = f"{join(named)} {'matters' if len(named) == 1 else 'matter'} most"
+    if not idle:
+        return f"{most}; every input has some influence."
+    few = join(idle) if len(idle) <= _NAMED else f"{len(idle)} inputs"
+    return f"{most}; {few} {'has' if len(idle) == 1 else 'have'} hardly any influence."
+
+
+def methods(a: Analysis) -> Section:
+    """Return the section that compares inference methods."""
+    title = "Which inference method?"
+    if not a.comparison:
+        exact = "Regression with Gaussian noise is exact: there is nothing to choose."
+        return Section("methods", title, exact)
+    drawn = [_evidence_bar(row, a) for row in a.comparison if row["log_evidence"] is not None]
+    text = "Log evidence: " + "; ".join(f"{r['name']} {number(r['value'], 4)}" for r in drawn)
+    figure = Figure(
+        "evidence",
+        charts.evidences(drawn),
+        "Log evidence at the same kernel. Where the next correction is known, a bar of its size "
+        "shows how far the value may be off.",
+        text,
+    )
+    note = Note("Log loss and error rate are leave-one-out, from one fit each.", quiet=True)
+    return Section(
+        "methods", title, _methods_headline(a), [Figures([figure]), _methods_table(a), note]
+    )
+
+
+def _evidence_bar(row: Record, a: Analysis) -> Record:
+    name, value, reach = row["inference"], row["log_evidence"], abs(row["correction"] or 0.0)
+    ends = {"name": name, "value": value, "low": value - reach, "high": value + reach}
+    return row | ends | {"ours": name == a.model.inference}
+
+
+def _methods_headline(a: Analysis) -> str:
+    scored = [row for row in a.comparison if row["loo_log_loss"] is not None]
+    if not scored:
+        return "No method gave leave-one-out predictions."
+    ranked = sorted(scored, key=lambda row: row["loo_log_loss"])
+    best, used = ranked[0], a.model.inference
+    ours = next((row for row in ranked if row["inference"] == used), best)
+    own, least, most = (number(row["loo_log_loss"]) for row in (ours, best, ranked[-1]))
+    if ours["loo_log_loss"] - best["loo_log_loss"] < _SAME:
+        return (
+            f"The method used, {used}, predicts as well as any: its leave-one-out log loss is "
+            f"{own}, and the worst is {most}."
+        )
+    return (
+        f"{best['inference']} predicts better than {used}, which was used here: the leave-one-out "
+        f"log losses are {least} and {own}."
+    )
+
+
+def _methods_table(a: Analysis) -> HtmlTable:
+    losses = [row["loo_log_loss"] for row in a.comparison if row["loo_log_loss"] is not None]
+    rows = [
+        [
+            word_cell(row["inference"]),
+            _fixed(row["log_evidence"], 3),
+            _fixed(row["correction"], 4),
+            _fixed(row["loo_log_loss"], 4, strong=row["loo_log_loss"] == min(losses)),
+            _fixed(row["loo_error"], 4),
+            cell(row["seconds"], 2),
+            word_cell("yes" if row["converged"] else "no"),
+        ]
+        for row in a.comparison
+    ]
+    return HtmlTable("methods-table", "All methods at the same kernel", _HEAD, rows)
+
+
+def _fixed(x: float | None, places: int, *, strong: bool = False) -> Cell:
+    return Cell("–" if x is None else f"{x:,.{places}f}".replace("-", "−"), x, strong)
+
+
+def record(a: Analysis) -> Section:
+    """Return the section with all settings and decisions."""
+    missing = a.data.counts["missing_values"]
+    headline = (
+        f"The model was trained on {count(a.n_rows, 'row')} and "
+        f"{count(a.data.counts['inputs'], 'input')}; "
+        f"{'no value was' if not missing else count(missing, 'value was', 'values were')} missing."
+    )
+    blocks: list[Any] = [Facts(_facts(a))]
+    if a.is_classes:
+        blocks.append(_class_table(a))
+    blocks += [Note(note) for note in (*a.data.notes, *a.model.warnings)]
+    if a.command:
+        blocks += [Note("To make this page again:"), Code(a.command)]
+    return Section("record", "What was done?", headline, blocks)
+
+
+def _facts(a: Analysis) -> list[tuple[str, str]]:
+    data, model, counts = a.data, a.model, a.data.counts
+    correction = model.evidence_correction
+    bar = "" if correction is None else f" (correction {number(correction, 2)})"
+    failed = "" if model.converged else "; it did not converge"
+    rows = (
+        f"{counts['rows']:,} in the table, {counts['rows_without_target']:,} without a target, "
+        f"{counts['rows_trained_on']:,} for training, {counts['rows_held_out']:,} held out"
+    )
+    used = f"{counts['columns_used']:,} used as {count(counts['inputs'], 'input')}"
+    return [
+        ("Table", data.source),
+        ("Target", f"{data.target}, by {data.task}"),
+        ("Rows", rows),
+        ("Columns", f"{counts['columns']:,}, of which {used}"),
+        ("Missing values", f"{counts['missing_values']:,}"),
+        ("Kernel", model.kernel),
+        ("Inference", f"{model.inference}, {model.likelihood} likelihood{failed}"),
+        ("Log evidence", f"{number(model.log_evidence, 5)}{bar}"),
+        ("Time for tuning", f"{number(model.seconds, 2)} s"),
+        ("Seed", str(a.settings["seed"])),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in a.versions.items())),
+    ]
+
+
+def _class_table(a: Analysis) -> HtmlTable:
+    counts = a.data.class_counts
+    rows = [
+        [word_cell(name), Cell(f"{n:,}", n), Cell(percent(n / sum(counts)), n)]
+        for name, n in zip(a.data.classes, counts, strict=True)
+    ]
+    return HtmlTable("classes", "Classes of the training rows", ["class", "rows", "share"], rows)

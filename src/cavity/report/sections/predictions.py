@@ -1,0 +1,316 @@
+"""The sections on predictions: how good, how certain, and which labels they contradict."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cavity.arrays import Array
+from cavity.report import charts
+from cavity.report.analysis import Analysis, Record
+from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
+from cavity.report.parts import records
+from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
+from cavity.report.words import count, in_hundred, number, percent, plus_minus
+
+_MOST_PICTURES, _MOST_POINTS, _MOST_INPUTS = 6, 2000, 8
+_SURE, _BINS = 0.9, 16
+_BASELINE = "no inputs"
+_COLUMNS = {
+    "error": "error rate",
+    "rmse": "root mean square error",
+    "mae": "mean absolute error",
+    "r2": "R²",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+}
+Column = tuple[str, str, Callable[[Any], Cell]]
+"""A column of a table of rows: its head, a field of the rows, and how to show it."""
+
+
+def quality(a: Analysis) -> Section:
+    """Return the section on scores and calibration."""
+    figures = Figures([_score_figure(a, measure) for measure in measures(a)])
+    blocks = _class_blocks(a) if a.is_classes else _quantity_blocks(a)
+    title = "How good is the model?"
+    return Section("quality", title, _quality_headline(a), [figures, _score_table(a), *blocks])
+
+
+def _quality_headline(a: Analysis) -> str:
+    s = a.best_scores
+    if not a.is_classes:
+        return (
+            f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
+            f"the mean would be off by {number(s['baseline_rmse'])}."
+        )
+    if s["error"] == 0.0:
+        ours = f"On {s['rows']:,} new examples the model was never wrong."
+    else:
+        ours = f"On a new example the model is wrong about {in_hundred(s['error'])}."
+    return (
+        f"{ours} Always predicting the most common class would be wrong "
+        f"{in_hundred(s['baseline_error'])}."
+    )
+
+
+def _score_figure(a: Analysis, measure: Measure) -> Figure:
+    title, base = measure.title, a.best_scores[f"baseline_{measure.score}"]
+    rows = [
+        {"name": name, "ours": True, **interval(scores, measure.score)}
+        for name, scores in a.scored.items()
+    ]
+    rows.append({"name": _BASELINE, "ours": False, "value": base, "low": base, "high": base})
+    values = "; ".join(f"{r['name']} {number(r['value'])}" for r in rows)
+    return Figure(
+        f"score-{measure.score}",
+        charts.scores(rows, title, measure.format),
+        f"{title.capitalize()} (smaller is better), with 95 % intervals.",
+        f"{title.capitalize()}: {values}.",
+    )
+
+
+def _score_table(a: Analysis) -> HtmlTable:
+    keys = [key for key in _COLUMNS if key in a.left_out]
+    rows = [
+        [
+            word_cell(name),
+            Cell(f"{scores['rows']:,}", scores["rows"]),
+            *(Cell(plus_minus(scores[k], scores.get(f"{k}_se")), scores[k]) for k in keys),
+        ]
+        for name, scores in a.scored.items()
+    ]
+    base = a.best_scores
+    baseline = [cell(base.get(f"baseline_{k}")) for k in keys]
+    rows.append([word_cell(_BASELINE), Cell(f"{base['rows']:,}", base["rows"]), *baseline])
+    head = ["", "rows", *(_COLUMNS[k] for k in keys)]
+    return HtmlTable("scores", "Scores with standard errors", head, rows)
+
+
+def _class_blocks(a: Analysis) -> list[Any]:
+    entries, inside = a.calibration, agreeing(a)
+    if len(entries) > _MOST_PICTURES:
+        entries = sorted(entries, key=_seen, reverse=True)[:_MOST_PICTURES]
+    blocks: list[Any] = [
+        Note(
+            f"Can the probabilities be trusted? In {inside[0]} of {inside[1]} groups of rows the "
+            "predicted probability lies in the 95 % interval of the observed share."
+        ),
+        Figures([_calibration_figure(k, entry) for k, entry in enumerate(entries)]),
+    ]
+    if len(entries) < len(a.calibration):
+        few = f"Only the {len(entries)} most common of {len(a.calibration)} classes are shown."
+        blocks.append(Note(few, quiet=True))
+    caption = "True class (rows) and predicted class (columns), leave-one-out"
+    return [*blocks, Counts("confusion", caption, a.data.classes, a.confusion or [])]
+
+
+def _seen(entry: Record) -> int:
+    """Return the number of rows in groups in which the class occurs."""
+    return sum(line["count"] for line in entry["bins"] if line["observed"] > 0)
+
+
+def _calibration_figure(k: int, entry: Record) -> Figure:
+    name, bins = entry["class"], entry["bins"]
+    text = f"Calibration of {name}: " + "; ".join(
+        f"predicted {percent(b['predicted'])}, observed {percent(b['observed'])} "
+        f"of {count(b['count'], 'row')}"
+        for b in bins
+    )
+    return Figure(
+        f"calibration-{k}",
+        charts.agreement(bins, f"predicted probability of {name}", f"share of {name}"),
+        f"Predicted probability of {name} and its share among the rows, leave-one-out. On the "
+        "dashed line the two are equal.",
+        text,
+    )
+
+
+def _quantity_blocks(a: Analysis) -> list[Any]:
+    bins = a.calibration[0]["bins"]
+    text = "Coverage: " + "; ".join(
+        f"{percent(b['predicted'])} intervals contain {percent(b['observed'])} of the rows"
+        for b in bins
+    )
+    coverage = Figure(
+        "coverage",
+        charts.agreement(bins, "nominal coverage of the interval", "share of rows inside"),
+        "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
+        text,
+    )
+    trusted = Note(
+        f"Can the intervals be trusted? {percent(bins[-1]['observed'])} of the rows lie in their "
+        f"{percent(bins[-1]['predicted'])} intervals."
+    )
+    return [_error_figures(a), trusted, Figures([coverage])]
+
+
+def _error_figures(a: Analysis) -> Figures:
+    rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
+    rows = rows[:: max(1, -(-len(rows) // _MOST_POINTS))]
+    rows = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in rows]
+    inside = sum(abs(row["z"]) <= 1.96 for row in rows)
+    scatter = Figure(
+        "scatter",
+        charts.predicted_and_seen(rows, target),
+        f"{target} in each row and its prediction from the other rows.",
+        f"{target} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}.",
+    )
+    residuals = Figure(
+        "residuals",
+        charts.residuals(rows),
+        "The error of each prediction in units of its standard deviation. The band should contain "
+        f"95 % of the rows; it contains {percent(inside / len(rows))}.",
+        "Errors in units of their predicted standard deviation; "
+        f"{inside:,} of {len(rows):,} lie within 1.96.",
+    )
+    return Figures([scatter, residuals])
+
+
+def certainty(a: Analysis) -> Section:
+    """Return the section on the certainty of predictions."""
+    headline, caption, spec = _class_certainty(a) if a.is_classes else _quantity_certainty(a)
+    figure = Figure("sureness", spec, caption, headline)
+    table = _example_table(a, "least-certain", "The least certain rows", a.least_certain)
+    title = "How certain are the predictions?"
+    return Section("certainty", title, headline, [Figures([figure]), table])
+
+
+def _class_certainty(a: Analysis) -> tuple[str, str, Record]:
+    probability = np.array(a.points["probability"])
+    right = np.array(a.points["prediction"]) == np.array(a.points["label"])
+    sure = probability >= _SURE
+    headline = f"No row is predicted with a probability of {percent(_SURE)} or more."
+    if sure.any():
+        headline = (
+            f"{percent(sure.mean())} of the rows are predicted with a probability of at least "
+            f"{percent(_SURE)}, and {np.sum(sure & right):,} of these {sure.sum():,} predictions "
+            "are right."
+        )
+    caption = "Probability of the predicted class (leave-one-out), for right and wrong predictions."
+    floor = math.floor(20.0 / len(a.data.classes)) / 20.0
+    kinds = {"right": probability[right], "wrong": probability[~right]}
+    bars = _bars(kinds, np.linspace(floor, 1.0, round((1.0 - floor) * 20) + 1))
+    title = "probability of the predicted class"
+    return headline, caption, charts.histogram(bars, [*kinds], title, ".0%")
+
+
+def _quantity_certainty(a: Analysis) -> tuple[str, str, Record]:
+    std = sorted(a.points["std"])
+    middle, high = std[len(std) // 2], std[math.ceil(0.95 * len(std)) - 1]
+    headline = (
+        f"Half of the predictions of {a.data.target} have a standard deviation of at most "
+        f"{number(middle, 2)}, and 95 in 100 of at most {number(high, 2)}."
+    )
+    caption = "Standard deviations of the leave-one-out predictions."
+    reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
+    bars = _bars({"rows": std}, np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1))
+    spec = charts.histogram(bars, ["rows"], "predicted standard deviation", ",.2~g")
+    return headline, caption, spec
+
+
+def _bars(kinds: dict[str, Any], edges: Array) -> list[Record]:
+    """Return the bars of a stacked histogram, the first kind at the bottom."""
+    bars, below = [], np.zeros(len(edges) - 1, dtype=int)
+    for kind, values in kinds.items():
+        counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+        bars += [
+            {
+                "lower": float(edges[k]),
+                "upper": float(edges[k + 1]),
+                "kind": kind,
+                "count": int(counts[k]),
+                "below": int(below[k]),
+                "above": int(below[k] + counts[k]),
+            }
+            for k in np.flatnonzero(counts)
+        ]
+        below = below + counts
+    return bars
+
+
+def labels(a: Analysis) -> Section:
+    """Return the section on suspicious labels."""
+    note = Note(
+        "Each row is predicted from all the others. A surprising row may be wrong, or rare, or "
+        "right where the model is wrong: look at it before you change it.",
+        quiet=True,
+    )
+    if a.is_classes:
+        headline = _class_headline(a)
+        doubt: Column = ("label probability", "probability_of_label", _share_cell)
+    else:
+        first = a.suspects[0]
+        headline = (
+            f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
+            f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
+            f"{number(abs(first['z']), 2)} standard deviations away."
+        )
+        doubt = ("deviations off", "z", cell)
+    table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
+    return Section("labels", "Which labels look wrong?", headline, [table, note])
+
+
+def _class_headline(a: Analysis) -> str:
+    first = a.suspects[0]
+    if first["probability_of_label"] >= 0.5:
+        return "None: every row has the label that the other rows predict."
+    headline = (
+        f"Check row {first['row']} first: given the other rows, its label {first['label']} has a "
+        f"probability of {percent(first['probability_of_label'], 1)}."
+    )
+    wrong = sum(r["probability_of_label"] < 0.1 for r in a.suspects)
+    if wrong > 1:
+        least = "At least " if wrong == len(a.suspects) else ""
+        headline += f" {least}{wrong} labels have a probability below 10 %."
+    return headline
+
+
+def _example_table(
+    a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
+) -> HtmlTable:
+    """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
+    if a.is_classes:
+        target, show = "label", word_cell
+        certainty: Column = ("probability", "probability", _share_cell)
+    else:
+        target, show = a.data.target, partial(cell, digits=4)
+        certainty = ("±", "std", cell)
+    columns = [(target, "label", show), ("prediction", "prediction", show), certainty, *more]
+    inputs = _shown_inputs(a)
+    rows = [
+        [
+            Cell(str(example["row"]), example["row"]),
+            *(show(example[field]) for _, field, show in columns),
+            *(_value_cell(a.inputs[str(example["row"])][key]) for key in inputs),
+        ]
+        for example in examples
+    ]
+    return HtmlTable(name, caption, ["row", *(head for head, *_ in columns), *inputs], rows)
+
+
+def _value_cell(text: str) -> Cell:
+    try:
+        return Cell(text.replace("-", "−"), float(text))
+    except ValueError:
+        return word_cell(text)
+
+
+def _shown_inputs(a: Analysis) -> list[str]:
+    """Return the most relevant columns, in the table's order."""
+    relevance = {line["feature"]: line["relevance"] for line in a.relevance or []}
+    names = list(next(iter(a.inputs.values())))
+
+    def weight(name: str) -> float:
+        # The inputs of a category are called column=level.
+        own = [r for feature, r in relevance.items() if f"{feature}=".startswith(f"{name}=")]
+        return max(own, default=0.0)
+
+    chosen = sorted(names, key=weight, reverse=True)[:_MOST_INPUTS]
+    return [name for name in names if name in chosen]
+
+
+def _share_cell(x: float | None) -> Cell:
+    """Return a probability as a table's cell."""
+    return Cell(percent(x, 1), x)
