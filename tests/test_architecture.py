@@ -183,3 +183,13 @@ def test_former_names_answer_with_a_warning():
         assert curves.sollich_curve is resampling.sollich_curve
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = curves.nothing_of_the_kind
+
+
+def test_former_names_of_estimators():
+    """What moved from `cavity.estimators` to `cavity.model_selection` is still found there."""
+    from cavity import estimators, model_selection
+
+    with pytest.warns(DeprecationWarning, match="model_selection"):
+        assert estimators.Comparison is model_selection.Comparison
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = estimators.nothing_of_the_kind

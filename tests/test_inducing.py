@@ -1,17 +1,29 @@
 """Inducing points: a low-rank approximation of K, blocks of rows, and every method on them."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
-from cavity.evidence import Evidence
-from cavity.inference import EP, Ensemble, Exact, Laplace, Naive, Problem, Sequential, Variational
+from cavity.evidence import Evidence, tune
+from cavity.inference import (
+    EP,
+    Ensemble,
+    Exact,
+    Laplace,
+    Naive,
+    Problem,
+    Sequential,
+    Variational,
+    WarmStart,
+)
+from cavity.inference.sweeps import Visited, sweep
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
 from cavity.priors import PRIORS, DensePrior, InducingPrior, InducingRows, low_rank_of
-from cavity.rows import ENGINES, MemoryBlocks
+from cavity.rows import ENGINES, MemoryBlocks, added
 from cavity.sites import Rows, Sites
 from cavity.testing import check_prior, check_rows
 
@@ -281,3 +293,66 @@ def test_contract_of_priors(name):
 def test_contract_of_rows(name):
     """Every place for rows to live passes the public contract."""
     check_rows(ENGINES[name])
+
+
+def test_tuning_on_inducing_points():
+    """The evidence on inducing points is tuned like any other, rows in memory or in blocks."""
+    X, y = table(60)
+    rows = Rows(y, np.ones(60), X)
+    kernel = rule(2.0 * RBF(1.0))
+    couple = partial(InducingPrior.of, Z=X[:12])
+    found = []
+    for given in (rows, MemoryBlocks(rows, 25)):
+        evidence = Evidence(kernel, [given], Probit(), EP(), couple)
+        [optimum] = tune([evidence])
+        found.append(optimum.value)
+        assert optimum.value > evidence.at(kernel.theta).value
+    assert found[0] == pytest.approx(found[1], abs=1e-4)
+
+
+def test_nothing_to_tune():
+    """Without free hyperparameters an evidence is left alone."""
+    X, y = table(10)
+    fixed = Evidence.of(rule(RBF(1.0, "fixed")), X, [y], Probit(), EP(), np.ones(10))
+    [optimum] = tune([fixed])
+    assert optimum.n_evaluations == 0
+
+
+@pytest.mark.parametrize("prior", [dense, at(slice(0, 15))])
+def test_a_warm_start_of_sites_alone(prior):
+    """Sites are enough to start from; a state that blocks do not have is no harm."""
+    method = EP(tol=1e-9)
+    given = block_problem(Probit(), prior)
+    first = method.fit(given)
+    again = method.fit(given, WarmStart(first.start.sites))
+    assert again.log_evidence == pytest.approx(first.log_evidence, rel=1e-9)
+
+
+def test_an_unfinished_fit_agrees_with_itself():
+    """After too few rounds the posterior is still that of the sites which the blocks hold."""
+    given = block_problem(Probit(), at(slice(0, 15)), size=25)
+    fit = sweep(EP(), given, None, 3)
+    assert not fit.report.converged
+    kept = list(fit.problem.rows.collect(lambda rows, sites, _: sites, None, fit.start.sites))
+    X, y = table(60)
+    rows, prior = Rows(y, 1.0 + (np.arange(60) % 3 == 0), X), given.prior
+    sites = Sites(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+    want = prior.condition(prior.sums(prior.features(rows), sites))
+    np.testing.assert_allclose(fit.posterior.values.w, want.values.w, rtol=1e-10)
+
+
+def test_a_nan_is_the_largest():
+    """A residual that is not a number shows in the sum, whichever block it came from."""
+    one, other = Visited(0.0, 1e-9, 0.0, 0), Visited(0.0, np.nan, 0.0, 0)
+    assert np.isnan(added(one, other).largest)
+    assert np.isnan(added(other, one).largest)
+
+
+def test_blocks_of_blocks_keep_their_places():
+    """Rows cut out of a table know their places there; no rows at all are refused."""
+    X, y = table(10)
+    inner = MemoryBlocks(Rows(y[4:], np.ones(6), X[4:], slice(4, 10)), 3)
+    places = list(inner.collect(lambda rows, kept, _: rows.place, None, ""))
+    assert places == [slice(4, 7), slice(7, 10)]
+    with pytest.raises(ValueError, match="no rows"):
+        MemoryBlocks(Rows(y[:0], y[:0]))

@@ -485,3 +485,15 @@ def test_fifty_basis_points_do_for_five_thousand_rows_of_banana():
     dense = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
     errors = [np.mean(clf.predict(X_test) != y_test) for clf in (sparse, dense)]
     assert errors[0] <= errors[1] + 0.01
+
+
+def test_a_failed_fit_loses_nothing():
+    """An estimator whose second fit fails predicts as it did after the first."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    clf = OnlineGaussianProcessClassifier(RBF(1.0), budget=20).fit(X, X[:, 0] > 0)
+    before = clf.predict_proba(X[:5])
+    clf.set_params(sweeps=2, forget=0.9)
+    with pytest.raises(ValueError, match="sweeps"):
+        clf.fit(np.column_stack([X, X]), np.arange(60) % 3)
+    np.testing.assert_array_equal(clf.predict_proba(X[:5]), before)

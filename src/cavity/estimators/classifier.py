@@ -179,7 +179,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row of an array (n_samples, n_features)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean decides, and costs no variance.
             X = validate_inputs(self, X, reset=False)
@@ -193,7 +193,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         the new examples' own prior variances, of shape (n_samples,). It is not needed where all
         training variances are equal.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         self._check_has_proba()
         return self._model.scores(*self._checked(X, prior_variance))
 
@@ -219,7 +219,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         Of a row with weight above one, one copy is left out; a row of weight zero gets its
         ordinary prediction.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         self._check_has_proba()
         return np.exp(self._model.loo_scores())
 
@@ -229,7 +229,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
         The mean over the binary problems, as the evidence itself.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         fits = self._model.fits
         if not all(fit.method.corrected for fit in fits):
             raise AttributeError(
@@ -240,14 +240,14 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     @property
     def base_estimator_(self) -> Any:
         """The latent process, or an object with a list ``estimators_`` of them."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         processes = self._model.processes
         return processes[0] if self.n_classes_ == 2 else SimpleNamespace(estimators_=processes)
 
     @property
     def kernel_(self) -> Any:
         """The kernel with its tuned hyperparameters; a CompoundKernel for several classes."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         kernels = [process.kernel_ for process in self._model.processes]
         return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
 
@@ -261,7 +261,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         ``theta`` either one kernel's, used for all, or all kernels' one after the other. The fitted
         kernel is never changed, whatever ``clone_kernel`` says.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         return self._model.log_evidence(theta, eval_gradient)
 
     def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
@@ -269,7 +269,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
         ``prior_variance`` is as in `predict_log_proba`.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_model")
         if self.n_classes_ > 2:
             raise ValueError(
                 "Returning the mean and variance of the latent function f is only supported for "

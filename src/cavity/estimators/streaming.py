@@ -149,10 +149,15 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         weight 0 leaves it out.
         """
         self._check_parameters()
+        before = dict(self.__dict__)
         rows = take_rows(*self._validated(X, y, reset=True), sample_weight)
         if not len(rows.y):
             raise ValueError("All sample weights are zero: there is nothing to learn from.")
-        self._memory = self._fit_memory(self._coded(rows))
+        try:
+            self._memory = self._fit_memory(self._coded(rows))
+        except Exception:
+            self.__dict__ = before
+            raise
         return self
 
     def _fit_memory(self, rows: StreamRows) -> Memory:

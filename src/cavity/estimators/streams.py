@@ -131,12 +131,3 @@ def streams_from_file(header: Any, arrays: dict[str, Array], fresh: Stream) -> t
         kernel, posterior = kernel_from_json(found["kernel"]), OnlinePosterior(**parts, **numbers)
         streams.append(replace(fresh, kernel=kernel, posterior=posterior))
     return tuple(streams)
-
-
-def _check_parts(parts: dict[str, Array], columns: int) -> None:
-    b = len(parts["mean"])
-    shapes = {"Z": (b, columns), "L": (b, b), "mean": (b,), "cov": (b, b)}
-    for name, shape in shapes.items():
-        array = parts[name]
-        if array.shape != shape or array.dtype != np.float64 or not np.all(np.isfinite(array)):
-            raise StorageError(f"a stored stream's {name!r} is not a finite array of shape {shape}")

@@ -90,7 +90,7 @@ class Objective:
             return False
         self._met_usable, self.starts = found.usable, found.starts
         self.worst = max(self.worst, value)
-        if value < self.best.value:
+        if (found.usable, -value) > (self.best.usable, -self.best.value):
             self.best = _Best(found.theta, value, found.usable, found.starts)
         return True
 

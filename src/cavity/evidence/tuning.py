@@ -125,7 +125,7 @@ def tune(
     True
     """
     spaces = bounds or [evidence.rule.bounds for evidence in evidences]
-    begin = [[evidence.rule.theta] for evidence in evidences] if starts is None else starts
+    begin = starts or [[e.rule.theta] if len(e.rule.theta) else [] for e in evidences]
     reporters = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
     search = optimizer if callable(optimizer) else l_bfgs_b
     jobs = [(i, theta) for i, own in enumerate(begin) for theta in own]

@@ -52,9 +52,8 @@ class Report(NamedTuple):
 def report_of(converged: bool, n_iter: int, residual: float, what: str = "iterations") -> Report:
     """Return a report with the message that warnings show."""
     how = "converged" if converged else "stopped without converging"
-    return Report(
-        converged, n_iter, residual, f"{how} after {n_iter} {what}, residual {residual:.1e}"
-    )
+    message = f"{how} after {n_iter} {what}, residual {residual:.1e}"
+    return Report(converged, n_iter, residual, message)
 
 
 class WarmStart(NamedTuple):
@@ -93,15 +92,14 @@ class Fit:
         blocks, shared = self.problem.blocks, _Contraction(self, None)
         if not self.method.is_stationary:
             pulled = blocks.reduce(_pull, shared, self._state)
-            other = None if pulled is None else self.posterior.under(pulled)
-            shared = _Contraction(self, other)
+            shared = _Contraction(self, pulled if pulled is None else self.posterior.under(pulled))
         return self.posterior.gradient(blocks.reduce(_contract, shared, self._state))
 
     def grad_K(self) -> Array:
         """Return M with d log evidence = Σ_ij M_ij dK_ij, of a prior that holds K as a matrix."""
         slope = _slope(self, self.problem.rows, None)[2]
-        source = None if slope.source is None else Sites(slope.source, slope.source)
-        other = None if source is None else self.posterior.under(source)
+        s = slope.source
+        other = None if s is None else self.posterior.under(Sites(s, s))
         return self.posterior.slope_matrix(slope, other)
 
     @cached_property

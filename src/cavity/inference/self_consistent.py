@@ -8,10 +8,11 @@ side by side oscillates (separable data under a wide prior).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cavity.arrays import Array, namespace
+from cavity.arrays import Array, NotPositiveDefiniteError, namespace
 from cavity.inference.newton import Equations, Steps, solve_means
 from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
 from cavity.inference.sweeps import sweep
@@ -34,6 +35,8 @@ _ROUGH_SHARE = 0.1
 _ROUGH, _ROUNDS = 1e-3, 10
 # Of Laplace's mode.
 _ROUGH_MODE = 3e-2
+# Hundreds of factorisations of larger matrices take too long.
+_SWEPT = 3000
 # No contraction below this is relied on.
 _FASTEST = 0.05
 
@@ -47,7 +50,8 @@ class Begin(NamedTuple):
 
     def x(self, coupling: Coupling) -> Array:
         """Return the log variances to begin with."""
-        first = coupling.diag if self.start is None else self.start.variance
+        first = None if self.start is None else self.start.variance
+        first = coupling.diag if first is None else first
         return namespace(first).log(first)
 
 
@@ -147,10 +151,12 @@ def self_consistent(method: Method, problem: Problem, start: WarmStart | None = 
     if not found.converged and begin.start is not start:
         begin = Begin(start)
         found = run(_Variances(equations, begin, method.tol), begin.x(problem.prior))
-    if not found.converged:
-        swept = sweep(method, problem, start)
-        if swept.report.converged:
-            return swept
+    if not found.converged and problem.prior.size <= _SWEPT:
+        # Where a sweep fails, what was found before is all there is.
+        with suppress(NotPositiveDefiniteError):
+            swept = sweep(method, problem, start)
+            if swept.report.converged:
+                return swept
     low = None if begin.start is None else begin.start.low_rank_variance
     end = _start_at(found)._replace(low_rank_variance=low)
     report = report_of(found.converged, found.n_iter, found.residual)

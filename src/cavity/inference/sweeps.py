@@ -7,8 +7,8 @@ the only state of a row is its site.
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from cavity.arrays import namespace
 from cavity.inference.problem import Fit, Problem, WarmStart, report_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _SMALLEST_STEP, _GROWTH, _SLOW = 0.02, 1.4, 0.7
 _PATIENCE = 3
 """Rounds that a sweep may take for each one that Newton's method is allowed."""
-_NAMES = count()
 
 
 class Round(NamedTuple):
@@ -60,7 +59,8 @@ def _visit(rows: Rows, sites: Any, now: Round) -> tuple[Sites, Visited]:
 
 
 def _resume(rows: Rows, sites: Any, prior: Any) -> tuple[Any, Any]:
-    return sites, prior.sums(prior.features(rows), sites)
+    kept = Sites(0.0 * rows.y, 0.0 * rows.y) if sites is None else sites
+    return kept, prior.sums(prior.features(rows), kept)
 
 
 def sweep(
@@ -72,7 +72,7 @@ def sweep(
     the residual has grown. In a round in which a block began without its sites, because they were
     lost, the residual says nothing about the step.
     """
-    blocks, state = problem.blocks, f"sweep {next(_NAMES)}"
+    blocks, state = problem.blocks, f"sweep {uuid4().hex}"
     posterior = _begin(problem, blocks, start, state)
     step, last, n_iter, most = 1.0, float("inf"), 1, most or _PATIENCE * method.max_iter
     now = Round(posterior, method, problem.likelihood, step)
@@ -85,8 +85,12 @@ def sweep(
     report = report_of(found.largest <= method.tol, n_iter, found.largest, "sweeps")
     value = found.terms - (float(posterior.half_log_det) if method.volume else 0.0)
     if problem.prior.dense:
-        lam = method.variance(posterior.local(), problem.rows.weight)
+        _, rows = method.prepare(problem.likelihood, problem.rows)
+        lam = method.variance(posterior.local(), rows.weight)
         return Fit(problem, method, posterior, value, report, WarmStart(posterior.sites, lam))
+    if not report.converged:
+        # The blocks hold the sites of the step that was taken last.
+        posterior = problem.prior.condition(found.sums)
     return Fit(problem._replace(rows=blocks), method, posterior, value, report, WarmStart(state))
 
 

@@ -52,7 +52,7 @@ class LearningCurve:
     resampling : str
         "subsample" or "bootstrap".
     theory : str
-        "cavity", "variational", or "simulation".
+        "cavity", "pairs", "variational", or "simulation".
     train_sizes : ndarray of shape (n_sizes,)
     test_error : ndarray of shape (n_sizes,)
         Held-out error rate, or mean squared error.

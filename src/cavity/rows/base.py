@@ -55,7 +55,7 @@ def added(a: Any, b: Any) -> Any:
         return a + b
     names = getattr(a, "_fields", [""] * len(a))
     parts = [
-        max(x, y) if name == "largest" else added(x, y)
+        (y if y != y else max(x, y)) if name == "largest" else added(x, y)
         for name, x, y in zip(names, a, b, strict=True)
     ]
     return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)

@@ -23,6 +23,8 @@ class MemoryBlocks:
 
     def __init__(self, rows: Rows, size: int | None = None) -> None:
         n = int(rows.y.shape[0])
+        if not n:
+            raise ValueError("There are no rows.")
         places = [slice(i, min(i + (size or n), n)) for i in range(0, n, size or n)]
         self._blocks = [rows] if len(places) == 1 else [_part(rows, place) for place in places]
         self._states: dict[str, list[Any]] = {}
@@ -53,7 +55,9 @@ class MemoryBlocks:
 
 def _part(rows: Rows, place: slice) -> Rows:
     X = None if rows.X is None else rows.X[place]
-    return Rows(rows.y[place], rows.weight[place], X, place)
+    begin = rows.place.start or 0
+    own = slice(begin + place.start, begin + place.stop)
+    return Rows(rows.y[place], rows.weight[place], X, own)
 
 
 ENGINES["memory"] = MemoryBlocks
