@@ -1,4 +1,4 @@
-"""What the rooms pass to each other: rows, marginals, sites, moments, and how they convert.
+"""What the subpackages pass to each other: rows, marginals, sites, moments, and how they convert.
 
 A *site* exp(ν f − τ f²/2) is the Gaussian factor that replaces one likelihood term. A *cavity* is
 a posterior marginal with one copy of its own site taken out. Everything here is elementwise.
@@ -16,7 +16,7 @@ class Rows(NamedTuple):
     weight: Array
     """How often a row counts."""
     X: Any = None
-    """Inputs; a prior that holds its covariance as a matrix does not ask for them."""
+    """Inputs; a prior that holds its covariance as a matrix does not need them."""
     place: slice = slice(None)
     """Which rows of the whole table these are."""
 
@@ -54,7 +54,7 @@ class Matched(NamedTuple):
 
 
 class Local(NamedTuple):
-    """What a posterior says of each row by itself.
+    """What a posterior says about each row by itself.
 
     ``rest`` is 1 − τ Σ, the share of the marginal's precision that is not the row's own site. It
     is passed on because it cannot be recovered from τ and Σ where the site dominates.

@@ -35,7 +35,7 @@ def matern_slope(nu: float, t: Array) -> Array:
 
 def _power_times_bessel(a: float, mu: float, constant: float, t: Array, at_zero: float) -> Array:
     """Return exp(constant) t^a K_μ(t) without overflow in between."""
-    # Below, the value is that of 0 where it has one; above, it has long underflowed to 0, while
+    # Below, the value is that at 0 if there is one; above, it has long underflowed to 0, while
     # scipy's function gives nan for arguments beyond 1e9.
     s = np.clip(t, 1e-100, 1e4)
     bessel = kve(mu, s)

@@ -28,7 +28,7 @@ from cavity.sites import Marginals
 
 _KNOTS = 65
 _DRAWS = 512
-# The error on the pool is averaged over examples as well: these suffice.
+# The error on the pool is also averaged over examples: these are enough.
 _FEWER_DRAWS = 128
 
 
@@ -180,7 +180,7 @@ class MulticlassScores(ClassScores):
         return log_p - logsumexp(log_p, axis=-1, keepdims=True)
 
     def prediction(self, latent: Sequence[Marginals]) -> Array:
-        """Refuse: one number does not tell several classes apart."""
+        """Raise an error: one number does not tell several classes apart."""
         raise ValueError(
             "measure() needs a prediction of one number: two classes or a real target, not "
             f"{len(self.pools)} classes."

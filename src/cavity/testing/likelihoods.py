@@ -157,7 +157,7 @@ def _check_expected(lik: Likelihood, y: float) -> None:
 
 
 def _check_defaults(lik: Likelihood, y: float) -> None:
-    """Hold the closed forms against the numerical defaults, over a wide range."""
+    """Compare the closed forms with the numerical defaults, over a wide range."""
     m, v = np.meshgrid([-30.1, -1.3, 0.17, 29.0], [1e-6, 1e-2, 1.0, 1e2, 1e6])
     c = Marginals(m.ravel(), v.ravel())
     pairs = [("tilted", lik.tilted(y, c), numerical.tilted(lik, y, c))]

@@ -1,4 +1,4 @@
-"""What has to hold for a place where rows live."""
+"""What has to hold for a place where rows are kept."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
