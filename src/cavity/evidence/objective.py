@@ -119,7 +119,7 @@ def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, 
         if found.success or objective.n_failures == failures:
             begin = u = np.clip(found.x, *limits)
         elif objective.succeeded:
-            # A line search that meets failures gives up after some of them.
+            # A line search gives up after several failed evaluations.
             u = np.clip(coordinates.of(objective.best.theta), *limits)
         if np.array_equal(u, begin) and not revived:
             revived, u = True, np.clip(_revive(at, coordinates, u), *limits)

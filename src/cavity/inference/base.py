@@ -101,7 +101,7 @@ class Method(ABC):
         return self.driver(problem)(self, problem, start)
 
     def driver(self, problem: Problem) -> "Driver":
-        """Return what solves the equations: sweeps, or Newton's method if K is a matrix."""
+        """Return the driver for the equations: sweeps, or Newton's method if K is a matrix."""
         if not problem.prior.dense:
             return sweep
         return self_consistent if self.iterates_variance else fixed_variance

@@ -63,5 +63,5 @@ class EP(Method):
         )
 
     def driver(self, problem: Problem) -> Driver:
-        """Return what solves the equations."""
+        """Return the driver that solves the equations."""
         return one_by_one if self.schedule == "sequential" else super().driver(problem)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Problem(NamedTuple):
     """Latent values with a prior, seen through a likelihood.
 
-    ``rows`` are all rows in memory, or blocks of rows that live elsewhere. A row of weight w is w
+    ``rows`` are all rows in memory, or blocks of rows kept elsewhere. A row of weight w is w
     rows that happen to be equal, each with a site of its own.
     """
 

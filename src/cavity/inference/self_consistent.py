@@ -3,7 +3,7 @@
 EP's cavities and the variational marginals are self-consistent: given the variances the means are
 found by Newton's method, and the posterior so found gives the variances back. Iterated on their
 logarithms with the means solved in between, this converges where updating means and variances
-side by side oscillates (separable data under a wide prior).
+together oscillates (separable data under a wide prior).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def matern_slope(nu: float, t: Array) -> Array:
     if nu > 1.0:
         return nu / (nu - 1.0) * matern(nu - 1.0, t)
     constant = np.log(2.0 * nu) + (1.0 - nu) * np.log(2.0) - gammaln(nu)
-    # The slope diverges at t = 0, but it meets vanishing differences there.
+    # The slope diverges at t = 0, but the differences that it multiplies vanish there.
     values = _power_times_bessel(nu - 1.0, 1.0 - nu, constant, to_numpy(t), at_zero=0.0)
     return same_kind(values, t)
 

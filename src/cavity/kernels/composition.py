@@ -131,7 +131,7 @@ class ExponentiationRule(Rule):
         e, xp = self._exponent, namespace(K)
         if e >= 1.0:
             return e * K ** (e - 1.0)
-        # A root's infinite slope at 0 would meet the vanished derivative of a far pair.
+        # A root's infinite slope at 0 would multiply the vanished derivative of a far pair.
         zero = K == 0.0
         safe = xp.where(zero, xp.ones_like(K), K)
         return xp.where(zero, xp.zeros_like(K), e * safe ** (e - 1.0))

@@ -186,7 +186,7 @@ def _hollow(A: Array, rows: slice) -> Array:
 
 
 def _halve_square(found: Iterable[Array], rows: slice) -> None:
-    """Halve the part of a tile that has the pairs above the diagonal already: sums are doubled."""
+    """Halve the part of a tile that already has the pairs above the diagonal: sums are doubled."""
     for h in found:
         h[:, rows.start :] *= 0.5
 

@@ -125,7 +125,7 @@ class LearningCurve:
 
     @property
     def error_632(self) -> Array:
-        """The .632 estimate .368 × apparent + .632 × out-of-bag error; meant for m = N."""
+        """The .632 estimate .368 × apparent + .632 × out-of-bag error; meant for m = n."""
         return self._estimate_632(self.apparent_error, self.test_error)
 
     @property

@@ -1,4 +1,4 @@
-"""How a learning curve goes on beyond the data at hand.
+"""How a learning curve continues beyond the data.
 
 Learning curves of Gaussian processes fall as powers of the number of examples towards a floor.
 A curve e(m) = a + b m^−c is fitted, with most weight on the upper end, and continued with the

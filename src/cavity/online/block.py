@@ -89,7 +89,7 @@ def solve_block(
     # The first k examples are exact after k rounds, whatever the change.
     while rounds < len(y) and change > _CLOSE:
         rounds += 1
-        # Matched with γ in it and then used without: growing and deleting in one step.
+        # Matched with γ included, then used without it: growing and deleting in one step.
         whole = Marginals(c.mean, c.variance + seen.residual)
         moments, sites = site_through_noise(likelihood, y, whole, seen.noise)
         last = c

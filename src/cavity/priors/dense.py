@@ -206,7 +206,7 @@ class DensePosterior:
         return self.sites.tau * self.prior.diag > 1.0
 
     def local(self, seen: Rows | None = None, sites: Sites | None = None) -> Local:
-        """Return marginals with all that is needed to take a site out of them."""
+        """Return marginals with all that is needed to remove a site from them."""
         return self._local
 
     @cached_property

@@ -188,8 +188,8 @@ class AveragesPoint:
             moved = _distance(cavities, last.cavities)
             changed = _distance(self.held_out, last.held_out)
             self.residual *= max(_FASTEST, contraction(moved, changed))
-        # From the prior, the way to the solution leads over larger residuals: nothing is rejected
-        # but what is not a number.
+        # From the prior, residuals may grow on the way to the solution: nothing is rejected unless
+        # it is not a number.
         self.merit = 0.0 if np.isfinite(self.residual) else -np.inf
 
     def target(self) -> Array:
@@ -207,7 +207,7 @@ class AveragesPoint:
             move = pack(found, scale) - x
             if last is not None:
                 # How much of it to make, from how it differs from the last one (Aitken). Whole
-                # moves do not contract under wide priors: on wine ten times the factorisations.
+                # moves do not contract under wide priors: wine needs ten times the factorisations.
                 turn = move - last
                 length = -step * float(last @ turn) / max(float(turn @ turn), _TINY)
                 step = min(max(length, _SHORTEST), _LONGEST)
@@ -230,7 +230,7 @@ def solve_averages(
         nonlocal last
         c = unpack(x, scale)
         point = AveragesPoint(theory, c, AveragedPosterior(pool.prior, theory(c)), last)
-        # What is not a number says nothing about the contraction.
+        # A value that is not a number says nothing about the contraction.
         last = point if np.isfinite(point.residual) else last
         return point
 

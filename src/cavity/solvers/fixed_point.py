@@ -104,8 +104,8 @@ def solve(
 def contraction(moved: float, followed: float) -> float:
     """Estimate the factor by which one round brings points closer together, doubled to be safe.
 
-    The image of a point is closer to the fixed point by this factor than the point itself. Two
-    points are ``moved`` apart, their images ``followed``.
+    The image of a point is closer to the fixed point by this factor than the point itself.
+    ``moved`` is the distance between two points, ``followed`` that between their images.
     """
     return min(1.0, 2.0 * followed / moved) if moved else 1.0
 

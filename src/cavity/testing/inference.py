@@ -27,7 +27,7 @@ def check_inference(
     The fit converges to a finite evidence and a proper posterior; predictions at the training rows
     are its marginals; leave-one-out probabilities are probabilities; an example that counts twice
     is two equal examples; the gradient is that of the evidence; a fit that starts from its own
-    result stays there; what comes out is of the same kind as what went in, which is not modified.
+    result stays there; results have the same array type as the arguments, which are not modified.
 
     Parameters
     ----------
