@@ -63,7 +63,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         may differ by rounding, because each worker has fewer BLAS threads.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
         How to approximate the posterior. To set options, pass an object of `cavity.inference`, such
-        as ``EP(power=0.5)`` or ``Sequential(sweeps=3)``, with its own ``tol`` and ``max_iter``.
+        as ``EP(power=0.5)``; its ``tol`` and ``max_iter`` then replace those of the estimator.
     likelihood : {"probit", "logit", "step"} or Likelihood
         Maps latent values to class probabilities. "step" is noise-free: add a WhiteKernel to the
         kernel. Laplace and variational inference need a smooth likelihood.

@@ -62,7 +62,7 @@ def compare_inference(
         As for `GaussianProcessClassifier.fit`.
     kernel, likelihood, optimizer, random_state
         As for `GaussianProcessClassifier`. Each method tunes the kernel by its own evidence;
-        "sequential", which has no gradient, uses finite differences. None keeps the kernel fixed.
+        "sequential", which has no gradient, uses finite differences.
     inference : sequence of str, optional
         Names of the methods; by default all that work with the likelihood.
 

@@ -172,9 +172,9 @@ class LearningCurve:
     def forecast(self, n: Any, measure: str = "error", level: float = 0.9) -> Forecast:
         """Return the expected held-out error at any size, including sizes beyond the data.
 
-        This assumes that the kernel stays as tuned and that new data are like the present data. By
-        theory it is a weighted mean of the error on the labels and the error the model expects: it
-        may differ from ``test_error`` within the data, at the end by at most the sampling error.
+        This assumes that the kernel stays as tuned and that new data are like the present data. The
+        error of a curve by theory averages the error on the labels and that expected by the model:
+        within the data it may differ from ``test_error``, at the end by at most the sampling error.
 
         Parameters
         ----------
