@@ -143,7 +143,7 @@ def test_a_curve_of_one_size_is_visible():
     [
         ({"measure": "accuracy"}, "measure must be one of"),
         ({"measure": "brier", "forecast": 100}, "Only 'error' and 'log_loss' have a forecast"),
-        ({"forecast": 40}, "beyond the largest training size 40; got 40"),
+        ({"forecast": 40}, "larger than the largest training size 40; got 40"),
     ],
 )
 def test_bad_input_is_refused(curve, options, message):

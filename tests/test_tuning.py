@@ -246,7 +246,7 @@ def test_second_look_finds_the_summit_behind_a_dip():
 
 
 def test_irrelevant_inputs_are_no_reason_to_warn():
-    """A length scale as good as infinite is not reported at its bound; one near it still is."""
+    """A length scale practically infinite is not reported at its bound; one near it still is."""
     X, sign = relevances(80, 6, 0)
 
     def fit(bounds):

@@ -1,7 +1,7 @@
-"""What the rooms pass to each other: rows, marginals, sites, moments, and how they convert.
+"""What the subpackages pass to each other: rows, marginals, sites, moments, and how they convert.
 
 A *site* exp(ν f − τ f²/2) is the Gaussian factor that replaces one likelihood term. A *cavity* is
-a posterior marginal with one copy of its own site taken out. Everything here is elementwise.
+a posterior marginal with one copy of its own site removed. Everything here is elementwise.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class Rows(NamedTuple):
     weight: Array
     """How often a row counts."""
     X: Any = None
-    """Inputs; a prior that holds its covariance as a matrix does not ask for them."""
+    """Inputs; a prior that holds its covariance as a matrix does not need them."""
     place: slice = slice(None)
     """Which rows of the whole table these are."""
 
@@ -54,7 +54,7 @@ class Matched(NamedTuple):
 
 
 class Local(NamedTuple):
-    """What a posterior says of each row by itself.
+    """What a posterior says about each row by itself.
 
     ``rest`` is 1 − τ Σ, the share of the marginal's precision that is not the row's own site. It
     is passed on because it cannot be recovered from τ and Σ where the site dominates.
@@ -86,7 +86,7 @@ class Slope(NamedTuple):
 
 
 def cavity(local: Local, weight: Array | float = 1.0) -> Marginals:
-    """Take one of each example's copies out of its marginal.
+    """Remove one copy of each example from its marginal.
 
     1/v = 1/Σ − τ/w and m = v (μ/Σ − ν/w), in the form that does not cancel: v = Σ/(1 − τΣ/w),
     m = μ − v α/w, for weight w.
@@ -116,7 +116,7 @@ def log_integral(c: Marginals, site: Sites) -> Array:
 
 
 def moved(sites: Sites, new: Sites, step: float) -> Sites:
-    """Return the sites some of the way to new ones."""
+    """Return the sites part of the way to new ones."""
     if step == 1.0:
         return new
     return Sites(*(a + step * (b - a) for a, b in zip(sites, new, strict=True)))

@@ -1,8 +1,8 @@
 """Linear algebra: NumPy arrays by SciPy's LAPACK and BLAS, in place; others as `by_library` says.
 
 A function that *consumes* an array may overwrite it and return its memory. NumPy's own products
-run in the threads of another BLAS than SciPy's. The idle threads of either take time from the
-other, so that everything here uses SciPy's.
+run in the threads of a different BLAS from SciPy's. The idle threads of either take time from the
+other, so everything here uses SciPy's.
 """
 
 from collections.abc import Callable

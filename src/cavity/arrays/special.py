@@ -9,7 +9,7 @@ from cavity.arrays.standard import Array, is_numpy_array, same_kind, to_numpy
 
 
 def _special(name: str, x: Array) -> Array:
-    """Evaluate a special function by the array's own library, or else by way of NumPy."""
+    """Evaluate a special function by the array's own library, or else through NumPy."""
     if is_numpy_array(x) or isinstance(x, float):
         return getattr(special, name)(x)
     if is_torch_array(x):

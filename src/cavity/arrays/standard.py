@@ -27,10 +27,10 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
 def by_library(
     standard: Callable[..., Any], *, torch: Callable[..., Any] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function for NumPy arrays with those that serve other libraries.
+    """Decorate a function for NumPy arrays with versions for other libraries.
 
     The first argument decides. ``standard`` uses the array API only, so that it also says what the
-    function returns; ``torch`` is given where PyTorch can do better.
+    function returns; ``torch`` is given if PyTorch can do better.
     """
 
     def decorate(numpy: Callable[P, R]) -> Callable[P, R]:
@@ -89,7 +89,7 @@ def copy(A: Array) -> Array:
 
 
 def put(x: Array, index: Array, values: Array) -> Array:
-    """Return a copy of a vector with the entries at an index of whole numbers replaced."""
+    """Return a copy of a vector with the entries at integer indices replaced."""
     if is_numpy_array(x) or is_torch_array(x):
         x = copy(x)
         x[index] = values
@@ -100,7 +100,7 @@ def put(x: Array, index: Array, values: Array) -> Array:
 
 
 def row_blocks(n: int, rows: int = 64) -> Iterator[tuple[int, int]]:
-    """Cut n rows into blocks that fit into a processor's cache."""
+    """Split n rows into blocks that fit into a processor's cache."""
     return ((i, min(i + rows, n)) for i in range(0, n, rows))
 
 

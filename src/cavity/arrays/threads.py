@@ -1,4 +1,4 @@
-"""One thread of BLAS for small matrices: several spin while they wait for each other."""
+"""One BLAS thread for small matrices: several spin while they wait for each other."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -30,5 +30,5 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _controller() -> Any:
-    """Return the controller of the threads; to find the libraries takes a thousand times longer."""
+    """Return the controller of the threads; finding the libraries takes a thousand times longer."""
     return ThreadpoolController()

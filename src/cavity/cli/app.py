@@ -132,7 +132,7 @@ Examples:
     "--goal",
     type=click.FloatRange(0.0),
     metavar="ERROR",
-    help="Print how many rows are expected to reach this error rate (or mean squared error).",
+    help="Print how many rows this error rate (or mean squared error) is expected to need.",
 )
 @click.option(
     "--resampling",

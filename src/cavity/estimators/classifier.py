@@ -34,43 +34,43 @@ from cavity.likelihoods import Likelihood, likelihood
 class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian process classification by analytic approximate inference.
 
-    A drop-in for scikit-learn's class of the same name: its parameters keep their names and
-    meaning, and those after ``n_jobs`` are new.
+    A drop-in replacement for scikit-learn's class of the same name: its parameters keep their names
+    and meaning, and those after ``n_jobs`` are new.
 
     Parameters
     ----------
     kernel : kernel object, "precomputed" or None
         Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
-        of your own. None is ``1.0 * RBF(1.0)``, fixed. With "precomputed", ``X`` holds
-        covariances: square in `fit`, (new, training) in `predict`.
+        of your own. None is ``1.0 * RBF(1.0)`` with fixed hyperparameters. With "precomputed",
+        ``X`` holds covariances: square in `fit`, (new, training) in `predict`.
     optimizer : "fmin_l_bfgs_b", callable or None
-        How the kernel's hyperparameters are tuned by the evidence; None leaves them alone. A
-        callable takes ``(obj_func, initial_theta, bounds)`` and returns ``(theta, minimum)``.
+        How to tune the kernel's hyperparameters by maximising the evidence. None keeps them fixed.
+        A callable takes ``(obj_func, initial_theta, bounds)`` and returns ``(theta, minimum)``.
     n_restarts_optimizer : int
-        Further starts, drawn log-uniformly inside the kernel's bounds.
+        Number of additional starts of the tuning, drawn log-uniformly within the kernel's bounds.
     max_iter_predict : int
         Maximum number of iterations of the inference.
     warm_start : bool
-        Whether a further call of `fit` starts tuning from the hyperparameters of the last one.
+        Whether another call to `fit` starts the tuning from the hyperparameters of the last fit.
     copy_X_train : bool
         Whether to keep a copy of the training inputs rather than a reference.
     random_state : int, RandomState instance or None
-        Draws the restarts.
+        Controls the random restarts.
     multi_class : {"one_vs_rest", "one_vs_one"}
-        How more than two classes are split into binary problems.
+        How to split more than two classes into binary problems.
     n_jobs : int or None
-        How many starts, of all binary problems together, are tuned at a time. Beyond 500 rows
-        the results may differ by rounding, because each worker has fewer threads of BLAS.
+        Number of starts, over all binary problems, to tune in parallel. Above 500 rows the results
+        may differ by rounding, because each worker has fewer BLAS threads.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
-        How the posterior is approximated. An object of `cavity.inference` sets options, such as
-        ``EP(power=0.5)`` or ``Sequential(sweeps=3)``; its own ``tol`` and ``max_iter`` then hold.
+        How to approximate the posterior. To set options, pass an object of `cavity.inference`, such
+        as ``EP(power=0.5)``; its ``tol`` and ``max_iter`` then replace those of the estimator.
     likelihood : {"probit", "logit", "step"} or Likelihood
-        From latent values to class probabilities. "step" is noise-free: give the kernel a
-        WhiteKernel. Laplace and variational inference need a smooth one.
+        Maps latent values to class probabilities. "step" is noise-free: add a WhiteKernel to the
+        kernel. Laplace and variational inference need a smooth likelihood.
     tol : float or None
-        Residual, without dimension, at which the inference stops; None is the method's own.
+        Dimensionless residual at which the inference stops. None uses the method's default.
     verbose : int
-        1 prints a line about each start of the tuning, 2 one about each evaluation as well.
+        1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
     Attributes
     ----------
@@ -141,11 +141,11 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     _thetas: Sequence[Array] = ()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessClassifier":
-        """Tune the kernel by the evidence and infer the posterior.
+        """Tune the kernel by maximising the evidence, then infer the posterior.
 
         ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
-        and ``y`` has class labels of any type. ``sample_weight`` says how often each example
-        counts: weight 2 is the row given twice, weight 0 leaves it out.
+        and ``y`` has class labels of any type. ``sample_weight`` is how often each example counts:
+        a row with weight 2 counts twice, a row with weight 0 is left out.
         """
         self._fit(X, y, sample_weight)
         warn_about(self._model)
@@ -181,7 +181,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         """Return the most probable class of each row of an array (n_samples, n_features)."""
         check_is_fitted(self, "_model")
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
-            # The sign of the mean decides, and costs no variance.
+            # The sign of the mean is enough; no variance is needed.
             X = validate_inputs(self, X, reset=False)
             return self.classes_[(self._model.processes[0].mean(X)[0] > 0).astype(int)]
         return self.classes_[np.argmax(self._model.scores(*self._checked(X)), axis=1)]
@@ -189,16 +189,16 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def predict_log_proba(self, X: Any, prior_variance: Any = None) -> Array:
         """Return log class probabilities of each row, accurate far into the tails.
 
-        Columns are in the order of ``classes_``. With kernel="precomputed", ``prior_variance`` has
-        the new examples' own prior variances, of shape (n_samples,). It is not needed where all
-        training variances are equal.
+        Columns are in the order of ``classes_``. With kernel="precomputed", ``prior_variance``
+        holds the prior variances of the new examples, of shape (n_samples,). It is not needed if
+        all training variances are equal.
         """
         check_is_fitted(self, "_model")
         self._check_has_proba()
         return self._model.scores(*self._checked(X, prior_variance))
 
     def predict_proba(self, X: Any, prior_variance: Any = None) -> Array:
-        """Return class probabilities of each row; all else is as in `predict_log_proba`."""
+        """Return class probabilities of each row; otherwise like `predict_log_proba`."""
         return np.exp(self.predict_log_proba(X, prior_variance))
 
     def _check_has_proba(self) -> None:
@@ -216,7 +216,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def loo_proba_(self) -> Array:
         """Leave-one-out class probabilities of the training rows, without refitting.
 
-        Of a row with weight above one, one copy is left out; a row of weight zero gets its
+        If a row has a weight above one, one copy is left out. A row with weight zero gets its
         ordinary prediction.
         """
         check_is_fitted(self, "_model")
@@ -227,7 +227,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def evidence_correction_(self) -> float:
         """Second-order correction of EP's log evidence: the size and sign of its error.
 
-        The mean over the binary problems, as the evidence itself.
+        Like the evidence, it is the mean over the binary problems.
         """
         check_is_fitted(self, "_model")
         fits = self._model.fits
@@ -254,12 +254,12 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
-        """Return the log evidence at given hyperparameters, or the fitted one.
+        """Return the log evidence at given hyperparameters, or that of the fit.
 
-        ``theta`` has log hyperparameters; with ``eval_gradient`` the gradient in them is returned
-        as well. For more than two classes the evidence is the mean over the binary problems, and
-        ``theta`` either one kernel's, used for all, or all kernels' one after the other. The fitted
-        kernel is never changed, whatever ``clone_kernel`` says.
+        ``theta`` holds log hyperparameters; with ``eval_gradient``, the gradient with respect to
+        them is also returned. For more than two classes the evidence is the mean over the binary
+        problems, and ``theta`` holds either one kernel's values, used for all problems, or those of
+        all kernels, concatenated. The fitted kernel never changes, whatever ``clone_kernel`` is.
         """
         check_is_fitted(self, "_model")
         return self._model.log_evidence(theta, eval_gradient)
@@ -286,6 +286,6 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 def start_from(
     classifier: GaussianProcessClassifier, kernels: list[Kernel]
 ) -> GaussianProcessClassifier:
-    """Let a classifier with ``warm_start`` begin its fit with one kernel per binary problem."""
+    """Make a classifier with ``warm_start`` start its fit with one kernel per binary problem."""
     classifier._thetas = [kernel.theta for kernel in kernels]
     return classifier

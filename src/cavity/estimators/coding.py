@@ -36,7 +36,7 @@ class Coding(ABC):
     def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return one score per row and class, the largest for the predicted class.
 
-        They are log probabilities where the coding has them.
+        They are log probabilities if the coding has them.
         """
 
 
@@ -80,7 +80,7 @@ class OneVsOne(Coding):
         return found
 
     def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
-        """Return votes; the summed probabilities, scaled below one vote, decide between equals."""
+        """Return votes; the summed probabilities, scaled below one vote, break ties."""
         n = self.n_classes
         votes = np.zeros((len(answers[0][0]), n))
         for (a, b), (negative, positive) in zip(combinations(range(n), 2), answers, strict=True):
@@ -90,7 +90,7 @@ class OneVsOne(Coding):
 
 
 def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
-    """Return the coding that the estimator's parameter asks for."""
+    """Return the coding that the estimator's parameter names."""
     if n_classes == 2:
         return BinaryCoding(2)
     return (OneVsRest if multi_class == "one_vs_rest" else OneVsOne)(n_classes)
@@ -109,7 +109,7 @@ def _signs(positive: Array) -> Array:
 def log_losses(codes: Array, log_probs: Sequence[Array]) -> Array:
     """Return each row's log loss, given each function's log probability of its own target.
 
-    One function's is the loss itself; of several, each tells one class from all the others.
+    With one function this is the loss itself; with several, each separates one class from the rest.
     """
     if len(log_probs) == 1:
         return -log_probs[0]

@@ -1,4 +1,4 @@
-"""What a fitted estimator keeps: latent functions, and how they belong to the user's table."""
+"""What a fitted estimator keeps: latent functions, and how they relate to the user's table."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,17 +29,17 @@ from cavity.sites import Marginals
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Latent functions and all that leads from them back to the user's table."""
+    """Latent functions, and what relates them to the user's table."""
 
     processes: list[FittedProcess]
     """One for each binary problem of a classifier; one with all targets for a regressor."""
     rows: RowMap
     unweighted: tuple[Any, Array | None]
-    """Inputs of the rows without weight and, of a precomputed kernel, their prior variances."""
+    """Inputs of the rows without weight and, with a precomputed kernel, their prior variances."""
     coding: Any = None
     """A classifier's `Coding`."""
     origin: Any = 0.0
-    """What was taken off a regressor's targets, before they were divided by the scale."""
+    """What was subtracted from a regressor's targets before dividing by the scale."""
     scale: Any = 1.0
     noise: Any = 0.0
     """Noise variance of each row of a regressor's table."""
@@ -62,7 +62,7 @@ class FittedModel:
     def log_evidence(self, theta: Array | None = None, eval_gradient: bool = False) -> Any:
         """Return the log evidence, the mean over the processes, at the fit or at other theta.
 
-        These may be one kernel's, used for all processes, or all kernels' one after the other.
+        These are one kernel's, used for all processes, or those of all kernels, concatenated.
         """
         if theta is None and eval_gradient:
             raise ValueError("Gradient can only be evaluated for theta!=None")
@@ -89,7 +89,7 @@ class FittedModel:
         )
 
     def loo_scores(self) -> Array:
-        """Return the same for each row of the table given all the others."""
+        """Return these scores for each row of the table, given all the others."""
         trained = self.coding.scores([process.loo_log_proba() for process in self.processes])
         scores, absent = trained[self.rows.position], self.rows.position < 0
         if np.any(absent):
@@ -97,9 +97,9 @@ class FittedModel:
         return scores
 
     def loo_marginals(self) -> list[Marginals]:
-        """Return each latent function of the first process at each row given all the others.
+        """Return each latent function of the first process at each row, given all the others.
 
-        Rows without weight are predicted.
+        Rows without weight get their ordinary prediction.
         """
         [process], position = self.processes, self.rows.position
         found = [Marginals(*(part[position] for part in fit.cavities)) for fit in process.fits]
@@ -147,7 +147,7 @@ def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> 
 
 
 def warn_about(model: FittedModel) -> None:
-    """Warn, once for all latent functions of an estimator's fit, of what went wrong."""
+    """Warn of what went wrong, once for all latent functions of an estimator's fit."""
     failed = [fit for fit in model.fits if not fit.report.converged]
     messages = []
     if failed:
@@ -157,7 +157,7 @@ def warn_about(model: FittedModel) -> None:
             f"{worst.method.tol:.1e}). Raise max_iter_predict, or check the scale of the inputs "
             "and of the kernel."
         )
-    # Binary problems that share a bound name it once.
+    # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
     if at_bounds:
         messages.append(
@@ -165,5 +165,5 @@ def warn_about(model: FittedModel) -> None:
             "the bounds: widen them, or fix the hyperparameter at this value."
         )
     for message in messages:
-        # Up through the estimator's fit to the caller's line.
+        # The warning points above the estimator's fit, to the caller's line.
         warnings.warn(message, ConvergenceWarning, stacklevel=3)

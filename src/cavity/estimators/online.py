@@ -43,24 +43,24 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     ----------
     kernel : kernel object or None
         Any kernel of `sklearn.gaussian_process.kernels` on vectors, a sum or product of them, or a
-        subclass of your own. None is ``1.0 * RBF(1.0)``. Its hyperparameters stay as they are,
-        unless there is a ``warmup``.
+        subclass of your own. None is ``1.0 * RBF(1.0)``. Its hyperparameters stay fixed unless
+        there is a ``warmup``.
     likelihood : {"probit", "logit", "step"} or Likelihood
-        From latent values to class probabilities. "step" is noise-free: give the kernel a
-        WhiteKernel.
+        Maps latent values to class probabilities. "step" is noise-free: add a WhiteKernel to the
+        kernel.
     budget : int
-        The most basis points. An example costs O(budget²).
+        Maximum number of basis points. Learning one example takes O(budget²) time.
     novelty : float
-        The share of an input's prior variance that the basis points must leave unexplained before
-        the input becomes one of them.
+        An input can become a basis point only if the others leave at least this share of its prior
+        variance unexplained.
     forget : float
-        By how much all earlier evidence is multiplied with each new example: 1 never forgets, 0.999
-        remembers about the last 1000 rows. Predictions fade towards the prior.
+        Factor by which each new example discounts all earlier ones: 1 never forgets, 0.999
+        remembers about the last 1000 rows. Forgetting moves predictions back towards the prior.
     sweeps : int
-        In `fit` only: more than one goes over the table again by expectation propagation, at the
-        basis points that one pass has chosen, until it converges or for this many sweeps.
+        In `fit` only: if more than 1, expectation propagation revisits the table, at the basis
+        points chosen by the first pass, until it converges or for at most this many sweeps.
     warmup : int
-        Rows to collect before learning begins, on which the kernel is tuned by the evidence.
+        Number of rows to collect, and to tune the kernel on, before learning begins.
     optimizer, n_restarts_optimizer, random_state
         How to tune, as for `GaussianProcessClassifier`.
     tol : float, optional
@@ -125,7 +125,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         self.tol = tol
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn further rows of the stream, as in `fit`; a call that fails changes nothing.
+        """Learn more rows of the stream, as in `fit`; a call that fails changes nothing.
 
         The first call needs ``classes``: all classes that the stream will ever have.
         """
@@ -257,7 +257,7 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         self.tol = tol
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn further rows of the stream, as in `fit`; a call that fails changes nothing."""
+        """Learn more rows of the stream, as in `fit`; a call that fails changes nothing."""
         self._check_parameters()
         X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
         return self._learn_more(take_rows(X, y, sample_weight))
@@ -281,8 +281,8 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the function at each row of an array of shape (n_samples, n_features).
 
-        With ``return_std``, return the standard deviation as well: of the function and the kernel's
-        own noise, without ``alpha``.
+        With ``return_std``, also return the standard deviation. It includes the kernel's own noise
+        but not ``alpha``.
         """
         check_is_fitted(self)
         q = self._current.streams[0].predict(validate_inputs(self, X, reset=False))

@@ -15,7 +15,7 @@ from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian, likelihood
 
 _SMALLEST_NOISE = 1e-20
-"""Noise of zero would be sites of infinite precision."""
+"""Zero noise would mean sites of infinite precision."""
 
 
 def classifier_rule(classifier: Any) -> Rule:
@@ -68,7 +68,7 @@ def noise_variances(alpha: Any, n: int) -> Array:
 
 
 def scaling(y: Array, weight: Array, normalize: bool) -> tuple[Array, Array]:
-    """Return what to take off and what to divide by; a constant target is left at scale 1."""
+    """Return what to subtract and what to divide by; a constant target keeps scale 1."""
     if not normalize:
         return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
     mean = np.average(y, axis=0, weights=weight)

@@ -1,4 +1,4 @@
-"""One kernel on one set of inputs: latent functions that can be asked at new inputs."""
+"""One kernel on one set of inputs: latent functions that predict at new inputs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from cavity.sites import Marginals
 _BLOCK_BYTES = 16 * 2**20
 """Memory for the covariances of one block of new inputs with the training inputs."""
 _BLOCK_ROWS = 2**14
-"""The most rows of a block: averages over a latent value take some nodes for each."""
+"""Maximum rows of a block: averages over a latent value take several nodes per row."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class FittedProcess:
 
 
 def block_slices(n: int, n_train: int) -> Iterator[slice]:
-    """Cut new inputs into blocks whose answers need a bounded amount of memory."""
+    """Split new inputs into blocks that need a bounded amount of memory."""
     rows = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // (8 * n_train)))
     return (slice(i, i + rows) for i in range(0, n, rows))
 

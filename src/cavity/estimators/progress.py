@@ -1,4 +1,4 @@
-"""Progress of a fit: printed on the standard output, and passed to scikit-learn's callbacks."""
+"""Progress of a fit: printed to standard output, and passed to scikit-learn's callbacks."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ try:
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Takes the place of scikit-learn's class."""
+        """A placeholder for scikit-learn's class."""
 
     def with_callbacks(method: Any) -> Any:
         """Return the method as it is."""
@@ -22,14 +22,14 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
 
 @dataclass
 class FitProgress:
-    """Reports one start of the tuning: each evaluation, and the whole when it has ended."""
+    """Reports one start of the tuning: each evaluation, and a summary at the end."""
 
     name: str
     """Which start it is, in words."""
     verbose: int
-    """1 for a line about the start, 2 for one about every evaluation as well."""
+    """1 for a line per start, 2 for a line per evaluation as well."""
     _estimator: Any
-    """Whose callbacks are called, if any, in the context of this start."""
+    """The estimator whose callbacks are called, and the context of this start, if any."""
     _context: Any
     _evaluation: Any = None
     _count: int = 0

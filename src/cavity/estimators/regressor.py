@@ -32,8 +32,8 @@ class GaussianProcessRegressor(
 ):
     """Gaussian process regression.
 
-    A drop-in for scikit-learn's class of the same name: its parameters keep their names and
-    meaning, and those after ``random_state`` are new.
+    A drop-in replacement for scikit-learn's class of the same name: its parameters keep their names
+    and meaning, and those after ``random_state`` are new.
 
     Parameters
     ----------
@@ -44,26 +44,26 @@ class GaussianProcessRegressor(
     alpha : float or ndarray of shape (n_samples,)
         Variance of the noise on the training targets.
     optimizer : "fmin_l_bfgs_b", callable or None
-        How the kernel's hyperparameters are tuned by the evidence; None leaves them alone.
+        How to tune the kernel's hyperparameters by maximising the evidence. None keeps them fixed.
     n_restarts_optimizer : int
-        Further starts, drawn log-uniformly inside the kernel's bounds.
+        Number of additional starts of the tuning, drawn log-uniformly within the kernel's bounds.
     normalize_y : bool
-        Whether to fit targets of zero mean and unit variance.
+        Whether to scale the targets to zero mean and unit variance before fitting.
     copy_X_train : bool
         Whether to keep a copy of the training inputs rather than a reference.
     n_targets : int or None
         Number of targets, for predictions from the prior before `fit`.
     random_state : int, RandomState instance or None
-        Draws the restarts.
+        Controls the random restarts.
     inference : {"exact", "ep", "laplace", "variational", "ensemble", "naive", "sequential"} or \
             Method
-        With Gaussian noise "exact" and the first three are one and the same posterior; the mean
-        field methods approximate its variances and evidence, for study.
+        With Gaussian noise, "exact" and the next three give the same posterior. The mean field
+        methods approximate its variances and evidence; they are there for study.
     n_jobs : int or None
-        How many starts are tuned at a time. Beyond 500 rows the results may differ by rounding,
-        because each worker has fewer threads of BLAS.
+        Number of starts to tune in parallel. Above 500 rows the results may differ by rounding,
+        because each worker has fewer BLAS threads.
     verbose : int
-        1 prints a line about each start of the tuning, 2 one about each evaluation as well.
+        1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
     Attributes
     ----------
@@ -125,11 +125,11 @@ class GaussianProcessRegressor(
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessRegressor":
-        """Tune the kernel by the evidence and infer the posterior.
+        """Tune the kernel by maximising the evidence, then infer the posterior.
 
         ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
-        and ``y`` has shape (n_samples,) or (n_samples, n_targets). ``sample_weight`` says how often
-        each example counts: weight 2 is the row given twice, weight 0 leaves it out.
+        and ``y`` has shape (n_samples,) or (n_samples, n_targets). ``sample_weight`` is how often
+        each example counts: a row with weight 2 counts twice, a row with weight 0 is left out.
         """
         self._fit(X, y, sample_weight)
         warn_about(self._model)
@@ -173,13 +173,13 @@ class GaussianProcessRegressor(
         ----------
         X : array-like of shape (n_samples, n_features)
         return_std : bool
-            Whether to return the standard deviation as well.
+            Whether to also return the standard deviation.
         return_cov : bool
-            Whether to return the joint covariance as well, of shape (n_samples, n_samples) or
+            Whether to also return the joint covariance, of shape (n_samples, n_samples) or
             (n_samples, n_samples, n_targets); not with ``return_std``.
         prior_variance : array-like of shape (n_samples,), optional
-            With kernel="precomputed" and ``return_std`` only: the new examples' own prior
-            variances. Not needed where all training variances are equal.
+            Prior variances of the new examples, for kernel="precomputed" with ``return_std`` only.
+            Not needed if all training variances are equal.
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
@@ -228,7 +228,7 @@ class GaussianProcessRegressor(
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw ``n_samples`` functions from the posterior (or the prior) at given inputs.
 
-        The last axis of the answer is that of the functions, behind those of inputs and targets.
+        The last axis of the result runs over the functions, after those of inputs and targets.
         """
         rng = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
@@ -274,10 +274,10 @@ class GaussianProcessRegressor(
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
-        """Return the log evidence at given log hyperparameters, or the fitted one.
+        """Return the log evidence at given log hyperparameters, or that of the fit.
 
-        With ``eval_gradient`` the gradient is returned as well. The fitted kernel is never changed,
-        whatever ``clone_kernel`` says.
+        With ``eval_gradient``, the gradient is also returned. The fitted kernel never changes,
+        whatever ``clone_kernel`` is.
         """
         check_is_fitted(self, "_model")
         return self._model.log_evidence(theta, eval_gradient)

@@ -60,7 +60,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _coded(self, rows: StreamRows) -> StreamRows:
-        """Return a table with coded targets, after a look at which targets there are."""
+        """Return a table with coded targets, after checking which targets there are."""
 
     @abstractmethod
     def _model(self) -> Likelihood:
@@ -79,7 +79,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def _current(self) -> Memory:
-        """What has been learned; during a warm-up, with the kernel as it is."""
+        """What has been learned; during a warm-up, with the kernel as given."""
         check_is_fitted(self)
         memory = self._memory
         if memory.waiting is None:
@@ -104,9 +104,9 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def log_evidence_(self) -> float:
-        """Running log evidence: each example as predicted by those before it, summed up.
+        """Running log evidence: the sum of each example's log probability given those before it.
 
-        It is EP's after several sweeps, and the mean over the binary problems of several classes.
+        After several sweeps it is EP's; for several classes, the mean over the binary problems.
         """
         return float(np.mean([stream.posterior.log_evidence for stream in self._current.streams]))
 
@@ -120,8 +120,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         kernel: Kernel = kernel_rule(self.kernel, ConstantKernel() * RBF()).kernel
         if not kernel.requires_vector_input:
             raise ValueError(
-                f"{type(self).__name__} learns from rows of numbers; {kernel} is a kernel of other "
-                "objects"
+                f"{type(self).__name__} learns from rows of numbers; {kernel} is a kernel "
+                "for other objects"
             )
         return kernel
 
@@ -145,8 +145,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Discard what was learned before, and learn a table in the order of its rows.
 
         ``X`` has shape (n_samples, n_features), and ``y`` has class labels of any type, or real
-        targets. ``sample_weight`` says how often each row counts: weight 2 presents it twice,
-        weight 0 leaves it out.
+        targets. ``sample_weight`` is how often each row counts: a row with weight 2 is presented
+        twice, a row with weight 0 is left out.
         """
         self._check_parameters()
         before = dict(self.__dict__)
@@ -163,7 +163,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _fit_memory(self, rows: StreamRows) -> Memory:
         if self.sweeps > 1 and self.forget < 1.0:
             raise ValueError(
-                "sweeps > 1 weighs all rows alike, whenever they came: it does not go with "
+                "sweeps > 1 gives all rows the same weight, so it cannot be combined with "
                 f"forget={self.forget}; use sweeps=1 or forget=1"
             )
         fresh = Memory(self._fresh(self._tuned(rows)), n_seen=len(rows.y))
@@ -204,7 +204,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return [self._kernel()] * self._count()
 
     def _tuned(self, rows: StreamRows) -> list[Kernel]:
-        """Return kernels tuned on the first rows; a class that they lack takes another's."""
+        """Return kernels tuned on the first rows; a class without any uses another's kernel."""
         if not self.warmup:
             return self._untuned()
         rows = StreamRows(*(part[: self.warmup] for part in rows))
@@ -220,8 +220,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tuned = next((kernel for kernel in found if kernel is not None), None)
         if tuned is None:
             warnings.warn(
-                f"The warm-up of {len(rows.y)} rows has one class only: the kernel is used as "
-                "given. A longer warm-up would let it be tuned.",
+                f"The warm-up of {len(rows.y)} rows has only one class, so the kernel is used as "
+                "given. Use a longer warm-up to tune it.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -229,17 +229,17 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return [tuned if kernel is None else kernel for kernel in found]
 
     def recondition(self, kernel: Any) -> Self:
-        """Go on with another kernel, or other hyperparameters, without the data.
+        """Continue with another kernel, or other hyperparameters, without the data.
 
         The information in the data about the function at the basis points is kept and combined with
-        the new prior, and ``log_evidence_`` becomes that of the new one. ``kernel`` may be a list
-        of one for each latent function.
+        the new prior, and ``log_evidence_`` becomes that of the new kernel. ``kernel`` may be a
+        list of kernels, one for each latent function.
         """
         check_is_fitted(self)
         if self._memory.waiting is not None:
             raise ValueError(
-                f"nothing is learned before the warm-up of {self.warmup} rows is over, and "
-                f"{self.n_seen_} have been seen: set the parameter `kernel` instead"
+                f"nothing has been learned yet: {self.n_seen_} of the {self.warmup} rows of the "
+                "warm-up have been seen; set the parameter `kernel` instead"
             )
         kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel] * self._count()
         if len(kernels) != self._count() or not all(_usable(k) for k in kernels):
@@ -252,7 +252,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything that is needed to resume later, bit for bit, into a file.
+        """Save everything that is needed to resume later, bit for bit, to a file.
 
         The file is replaced in one step: a crash leaves the old one intact.
         """
@@ -273,7 +273,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the estimator of a file that `save` has written; no code of it is run."""
+        """Load an estimator from a file that `save` wrote; no code in the file is run."""
         header, arrays = storage.read(path, cls.__name__)
         try:
             return cls._from_file(header, arrays)
@@ -281,7 +281,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise StorageError(f"{os.fspath(path)}: {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             why = " ".join(str(error).split())
-            raise StorageError(f"{os.fspath(path)}: its contents make no sense ({why})") from error
+            raise StorageError(f"{os.fspath(path)}: its contents are not valid ({why})") from error
 
     def _parameters_to_json(self) -> dict[str, Any]:
         found = {}
@@ -314,7 +314,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if "waiting.X" in arrays:
             waiting = StreamRows(*(arrays[f"waiting.{part}"] for part in StreamRows._fields))
         if len(streams) != (0 if waiting is not None else self._count()):
-            raise StorageError("it has not one stream for each latent function")
+            raise StorageError("it does not have one stream for each latent function")
         n_seen, loss, weight = header["counts"]
         self._memory = Memory(streams, waiting, int(n_seen), float(loss), float(weight))
         return self

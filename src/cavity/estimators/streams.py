@@ -58,12 +58,12 @@ class Stream:
                 self.rule, likelihood, self.options, self.posterior, rows.X[index], rows.y[index]
             )
         log_prob = np.zeros(len(rows.y))
-        # Backwards: of a row that is presented several times, the first presentation counts.
+        # Backwards, so that a row presented several times keeps its first presentation's value.
         log_prob[np.arange(len(rows.y))[index][::-1]] = (found / share)[::-1]
         return replace(self, posterior=posterior), log_prob
 
     def sweep(self, rows: StreamRows, sweeps: int) -> "Stream":
-        """Learn a table by EP, at the basis points that are there."""
+        """Learn a table by EP, at the present basis points."""
         index, likelihood, _ = _turns(self.likelihood, rows.weight)
         posterior, _ = online.sweep(
             self.rule, likelihood, self.posterior, rows.X[index], rows.y[index], sweeps
@@ -71,7 +71,7 @@ class Stream:
         return replace(self, posterior=posterior)
 
     def recondition(self, kernel: Any) -> "Stream":
-        """Exchange the prior for that of another kernel."""
+        """Replace the prior by that of another kernel."""
         posterior = online.recondition(rule(kernel), self.posterior, self.options.novelty)
         return replace(self, kernel=kernel, posterior=posterior)
 
@@ -104,7 +104,7 @@ def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Arra
 
 
 def streams_to_file(streams: Sequence[Stream]) -> tuple[list[Any], dict[str, Array]]:
-    """Return what a file's header and its arrays say of streams."""
+    """Return the streams as entries for a file's header, and as arrays."""
     header = [
         {"kernel": kernel_to_json(s.kernel), **{k: getattr(s.posterior, k) for k in _NUMBERS}}
         for s in streams

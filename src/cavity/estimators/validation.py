@@ -1,4 +1,4 @@
-"""Checks of what users pass in: made once, here, and relied on everywhere else."""
+"""Checks of user input, made once here and relied on everywhere else."""
 
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
 from cavity.likelihoods import Likelihood, likelihood
 
-# What scikit-learn's check of parameters takes for those that several estimators share.
+# Constraints for scikit-learn's check of the parameters that several estimators share.
 TUNING_CONSTRAINTS: dict[str, Any] = {
     "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
     "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
@@ -40,7 +40,7 @@ def validate_inputs(
 ) -> Any:
     """Check inputs (and targets) with scikit-learn's own errors; vectors become float64.
 
-    A target of None is an error, as in scikit-learn; left away, only the inputs are checked.
+    A target of None is an error, as in scikit-learn; if omitted, only the inputs are checked.
     """
     kernel = estimator.kernel
     objects = isinstance(kernel, Kernel) and not kernel.requires_vector_input
@@ -71,11 +71,11 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
 
 
 def check_classes(classifier: BaseEstimator, classes: Array) -> None:
-    """Refuse a likelihood of anything but labels, and a single class."""
+    """Reject a likelihood that is not for labels, and a single class."""
     model = likelihood(classifier.likelihood)
     if model.support != "signs":
         raise ValueError(
-            f"{model!r} is for {model.support}: a classifier needs a likelihood of "
+            f"{model!r} is for {model.support}: a classifier needs a likelihood for "
             "labels, such as 'probit' or 'logit'; real targets need GaussianProcessRegressor."
         )
     if len(classes) < 2:
@@ -86,7 +86,7 @@ def check_classes(classifier: BaseEstimator, classes: Array) -> None:
 
 
 def check_offers(model: Likelihood, method: Method) -> None:
-    """Refuse a likelihood that cannot give what the inference needs."""
+    """Reject a likelihood that does not offer what the inference needs."""
     if not method.serves(model):
         raise ValueError(
             f"inference={method.name!r} needs the likelihood's {method.needs}, which "
@@ -99,7 +99,7 @@ def check_prior_variance(kernel: Any, training: Array, given: Any, rows: int) ->
     """Return prior variances of new inputs, given or as in training; only if precomputed."""
     if not is_precomputed(kernel):
         if given is not None:
-            raise ValueError("prior_variance goes with kernel='precomputed' only.")
+            raise ValueError("prior_variance can only be used with kernel='precomputed'.")
         return None
     if given is None:
         diagonal = np.diagonal(training)
@@ -119,7 +119,7 @@ class RowMap(NamedTuple):
     """Which examples are trained on, how often each counts, and where each given one went."""
 
     index: Array
-    """Rows of the table, in training order; an example may stand there several times."""
+    """Rows of the table, in training order; an example may appear several times."""
     weight: Array
     """How often each of these counts."""
     position: Array
@@ -131,8 +131,8 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
 
     Rows without weight are left out, and equal examples become one that counts several times: a
     table gives the same fit whether it repeats a row or weighs it. Under a kernel with noise of
-    its own (a WhiteKernel) each copy has its own noise, and whole weights repeat the row instead.
-    Equal examples have equal labels as well; ``merge`` is False where their order matters.
+    its own (a WhiteKernel) each copy has its own noise, and integer weights repeat the row instead.
+    Equal examples have equal labels as well; ``merge`` is False if their order matters.
     """
     weight = check_weights(sample_weight, len(X))
     if not np.any(weight):
@@ -148,7 +148,7 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:
-    """Return how often each row counts; once, if nothing is said."""
+    """Return how often each row counts; once by default."""
     like = np.empty((n, 1))
     return _check_sample_weight(sample_weight, like, ensure_non_negative=True, dtype=np.float64)
 
@@ -177,14 +177,14 @@ def select_rows(X: Any, index: Array) -> Any:
 
 
 def unweighted_rows(estimator: BaseEstimator, X: Any, rows: RowMap) -> tuple[Any, Array | None]:
-    """Return the inputs without weight and, of a precomputed matrix, their prior variances."""
+    """Return the inputs without weight and, if precomputed, their prior variances."""
     index = np.flatnonzero(rows.position < 0)
     variance = np.diagonal(X)[index] if is_precomputed(estimator.kernel) else None
     return select_rows(X, index), variance
 
 
 def training_inputs(estimator: BaseEstimator, X: Any, index: Array) -> Any:
-    """Return the inputs to keep for these training rows; a copy where one is wanted."""
+    """Return the inputs to keep for these training rows; a copy if wanted."""
     if is_precomputed(estimator.kernel):
         return X[np.ix_(index, index)]
     if not estimator.copy_X_train and len(index) == len(X):

@@ -18,7 +18,7 @@ from cavity.sites import Rows
 _DIFFERENCE = 1e-4
 """Step of the central differences in log hyperparameters, for methods without a gradient."""
 _USABLE = 1e-2
-"""Residual of an inference that stopped early, up to which its evidence still guides a search."""
+"""Up to this residual, an inference that stopped early may still guide a search."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The evidence at one place theta: the prior there, and a fit for each target."""
+    """The evidence at one theta: the prior there, and a fit for each target."""
 
     evidence: Evidence
     theta: Array
@@ -127,5 +127,5 @@ class Evaluation:
 
     @property
     def starts(self) -> list[WarmStart]:
-        """Where evaluations nearby may begin."""
+        """Where nearby evaluations may start."""
         return [fit.start for fit in self.fits]

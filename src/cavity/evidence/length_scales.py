@@ -10,13 +10,13 @@ from cavity.kernels import length_scales
 _LONG = 5.0
 """Scales longer than this many times the given one are described by their inverse."""
 _ENDLESS = 1e3
-"""This many κ are as good as infinity: a millionth of the relevance at κ is left."""
+"""A scale of this many κ counts as infinite: it has a millionth of the relevance at κ."""
 _REVIVED = 0.2
 """The κ/ℓ at which to look for another maximum with a scale that has reached its limit."""
 _WORTH = 0.1
-"""Growth of the log evidence in −u from which on a revived scale is kept."""
+"""A revived scale is kept if the log evidence grows at least this fast in −u."""
 _LARGEST = 700.0
-"""A logarithm whose exponential is still a finite number."""
+"""A logarithm whose exponential is still finite."""
 
 
 class Coordinates:
@@ -30,9 +30,9 @@ class Coordinates:
     Parameters
     ----------
     names : sequence of str
-        Of the hyperparameters, in scikit-learn's way.
+        Of the hyperparameters, as in scikit-learn.
     theta : array of shape (p,)
-        Hyperparameters of the right order of magnitude: κ is some times the scale given here.
+        Hyperparameters of the right order of magnitude: κ is a multiple of the scale given here.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Coordinates:
     def limits(self, bounds: Array) -> Array:
         """Return lower and upper limits of u, as two rows.
 
-        A scale that is as good as infinite stops at half of its bound, so that no warning asks to
+        A scale that counts as infinite stops at half of its bound, so that no warning asks to
         widen the bound.
         """
         lower, upper = bounds.T
@@ -81,7 +81,7 @@ class Coordinates:
         return np.where(self.at_limit(u), -np.log1p(_REVIVED) - self._log_rate, u)
 
     def at_limit(self, u: Array) -> Array:
-        """Whether a length scale is as good as infinite."""
+        """Whether a length scale counts as infinite."""
         # κ/ℓ, within limits that keep short scales from overflowing.
         relevance = np.expm1(np.clip(-u - self._log_rate, np.finfo(float).eps, 1.0))
         return relevance * _ENDLESS < 1.0

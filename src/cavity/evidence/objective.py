@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from cavity.evidence.tuning import Progress
 
 _HOPELESS = 1e50
-"""Score of a failed evaluation where there is no other to compare with."""
+"""Score of a failed evaluation if there is no other to compare it with."""
 _OPTIONS: Any = {"maxcor": 50, "ftol": 5e-9, "gtol": 2e-4}
 """L-BFGS-B remembers more steps than usual: an evaluation costs far more than a step, and many
-relevances make long curved valleys. It stops where what is left to gain is lost in the tolerance
-of the inference, about 1e-7 of the evidence; going on took small tables up to half of their time.
+relevances make long curved valleys. It stops when the possible gain is below the tolerance of the
+inference, about 1e-7 of the evidence; going on took up to half of the time on small tables.
 """
 _ROUNDS = 4
-"""The most runs of L-BFGS-B, each from where the last one failed or stopped too early."""
+"""Maximum runs of L-BFGS-B, each from where the last one failed or stopped too early."""
 
 
 class _Best(NamedTuple):
@@ -59,7 +59,7 @@ class Objective:
         return self.worst > -np.inf
 
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
-        """Return the negative log evidence, with its gradient if that is wanted."""
+        """Return the negative log evidence, with its gradient if wanted."""
         if self.progress:
             self.progress.begin_evaluation()
         self.n_evaluations += 1
@@ -99,7 +99,7 @@ class Objective:
 
 
 def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, float]:
-    """Minimise the objective by L-BFGS-B in `Coordinates`; return the best point met."""
+    """Minimise the objective by L-BFGS-B in `Coordinates`; return the best point found."""
     rule = objective.evidence.rule
     # Those of the kernel as it was given: random starts say nothing about the right magnitude.
     coordinates = Coordinates(rule.names, rule.theta)
@@ -119,7 +119,7 @@ def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, 
         if found.success or objective.n_failures == failures:
             begin = u = np.clip(found.x, *limits)
         elif objective.succeeded:
-            # A line search that meets failures gives up after some of them.
+            # A line search gives up after several failed evaluations.
             u = np.clip(coordinates.of(objective.best.theta), *limits)
         if np.array_equal(u, begin) and not revived:
             revived, u = True, np.clip(_revive(at, coordinates, u), *limits)
@@ -133,7 +133,7 @@ def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, 
 def _revive(
     at: Callable[[Array], tuple[float, Array]], coordinates: Coordinates, u: Array
 ) -> Array:
-    """Return where to start again: with shorter scales where the evidence asks for them.
+    """Return where to start again: with shorter scales where the evidence favours them.
 
     One evaluation; on a set with a second optimum it gained 0.8 nats.
     """

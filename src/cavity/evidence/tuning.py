@@ -1,4 +1,4 @@
-"""The search for the hyperparameters of most evidence, from several starts side by side."""
+"""The search for the hyperparameters that maximise the evidence, from several starts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Progress(Protocol):
         """Note that an evaluation of the evidence begins."""
 
     def end_evaluation(self, value: float) -> None:
-        """Note the log evidence that it ended with: −∞ where it failed."""
+        """Note the log evidence that it ended with: −∞ if it failed."""
 
     def end_start(self) -> None:
         """Note that the search has ended."""
@@ -89,23 +89,23 @@ def tune(
     n_jobs: int | None = None,
     progress: Callable[[Sequence[int]], Sequence[Progress]] | None = None,
 ) -> list[Optimum]:
-    """Find the hyperparameters of most evidence, for each of several evidences.
+    """Find the hyperparameters that maximise each of several evidences.
 
-    All starts of all evidences share the workers, whose number changes nothing but the time.
+    All starts of all evidences share the workers. Their number does not change the results.
 
     Parameters
     ----------
     evidences : sequence of Evidence
     starts : sequence of sequences of arrays of shape (p,), optional
-        Where to begin, for each evidence; without any, its hyperparameters are left alone. By
-        default each begins at its own rule's. `starting_points` draws more of them.
+        Starting points for each evidence; with none, its hyperparameters stay fixed. By default
+        the only one is that of its rule. `starting_points` draws more.
     bounds : sequence of arrays of shape (p, 2), optional
         Log bounds, for each evidence; by default the rules' own.
     optimizer : "fmin_l_bfgs_b" or callable
         The default is L-BFGS-B in `Coordinates`; a callable with scikit-learn's signature gets an
         objective of theta.
     n_jobs : int or None
-        How many starts are tried at a time.
+        Number of starts to run in parallel.
     progress : callable, optional
         Given the number of starts for each evidence, returns one `Progress` for each start.
 
@@ -165,7 +165,7 @@ def maximise(
 
 
 def threads_of(evidences: Sequence[Evidence]) -> Callable[[], AbstractContextManager[Any]]:
-    """Return a context with as many threads of BLAS as the evidences' matrices are worth."""
+    """Return a context with as many BLAS threads as the evidences' matrices can use."""
     rows = [rows for evidence in evidences for rows in evidence.rows]
     small = all(isinstance(r, Rows) and is_small(int(r.y.shape[0])) for r in rows)
     return one_thread if small else nullcontext
@@ -177,7 +177,7 @@ def starting_points(
     n_restarts: int,
     rng: RandomGenerator | None,
 ) -> list[Array]:
-    """Return the first start, moved inside the bounds, and random ones; none if none is free."""
+    """Return the first start, moved inside the bounds, and random ones; none if nothing is free."""
     if not len(theta):
         return []
     first = np.clip(theta, bounds[:, 0], bounds[:, 1])
@@ -212,7 +212,7 @@ def _tune_from(
     if objective.failure is not None and not objective.succeeded:
         return Optimum(theta, -np.inf, False, *cost, objective.failure)
     theta, found = np.asarray(best, dtype=float), objective.best
-    # Another optimiser's result need not be the best point that it has met.
+    # Another optimiser's result need not be the best point that it has found.
     starts = found.starts if np.array_equal(theta, found.theta) else None
     return Optimum(theta, -float(value), found.usable, *cost, starts=starts)
 
@@ -220,7 +220,7 @@ def _tune_from(
 def _best_of(rule: KernelRule, bounds: Array, optima: Sequence[Optimum]) -> Optimum:
     """Return the highest optimum, the first of equals; raise if all searches have failed.
 
-    A high evidence that no solution stands behind counts only where there is no other.
+    A high evidence of an inference far from a solution counts only if there is no other.
     """
     if not optima:
         return Optimum(rule.theta, np.nan, True, 0, 0.0)
@@ -243,7 +243,7 @@ def _at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
 
 
 def _loosened(evidence: Evidence) -> Evidence:
-    """Return the evidence to a precision that an optimiser can use."""
+    """Return the evidence with a precision that suits an optimiser."""
     method = evidence.method
     tol = max(method.tol, _TUNING_TOL[method.is_stationary])
     return replace(evidence, method=replace(method, tol=tol))

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def method(name: str | Method, **options: Any) -> Method:
-    """Return the inference method of that name, or the method itself.
+    """Return the inference method with this name, or the method itself.
 
     Parameters
     ----------

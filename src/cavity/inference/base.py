@@ -15,19 +15,19 @@ from cavity.sites import Local, Marginals, Matched, Moments, Rows, Slope, expand
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """One line of the table of methods: which variance the likelihood sees, and what follows.
+    """An inference method: which variance the likelihood sees, and what follows from that.
 
     A method is four functions of a block of rows. `respond` gives each row's moments and site at
     a posterior mean, `variance` the λ that it responds with, `terms` what the row adds to the log
-    evidence, and `slope` how the evidence changes with the prior. How the equations are solved is
-    the business of the drivers.
+    evidence, and `slope` how the evidence changes with the prior. Solving the equations is left
+    to the drivers.
 
     Parameters
     ----------
     tol : float
-        Residual, without dimension, at which to stop.
+        Dimensionless residual at which to stop.
     max_iter : int
-        The most iterations of the outermost loop.
+        Maximum number of iterations of the outermost loop.
     """
 
     tol: float = 1e-8
@@ -35,7 +35,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[str]
-    """What the method asks of a likelihood: "tilted", "derivatives" or "expected"."""
+    """What the method needs from a likelihood: "tilted", "derivatives" or "expected"."""
     volume: ClassVar[bool] = True
     """Whether −½ log det(I + K T) belongs to the evidence; without it, no variances either."""
     concave: ClassVar[bool] = False
@@ -48,7 +48,7 @@ class Method(ABC):
     is_stationary: ClassVar[bool] = True
     """Whether the evidence does not change, to first order, with what is iterated."""
     may_factor: ClassVar[bool] = True
-    """Whether Newton's method may factor B where conjugate gradients are slow."""
+    """Whether Newton's method may factor B if conjugate gradients are slow."""
     ordered: ClassVar[bool] = False
     """Whether the result depends on the order of the rows."""
 
@@ -67,7 +67,7 @@ class Method(ABC):
         return likelihood if rows.place == slice(None) else likelihood.subset(rows.place), rows
 
     def view(self, posterior: Any, seen: Any, sites: Any) -> Local:
-        """Return what the posterior says of each row, without variances that are not needed."""
+        """Return what the posterior says about each row, without variances that are not needed."""
         if self.volume or not posterior.prior.dense:
             return posterior.local(seen, sites)  # type: ignore[no-any-return]
         return posterior.means()  # type: ignore[no-any-return]
@@ -92,7 +92,7 @@ class Method(ABC):
     def slope(self, likelihood: Likelihood, rows: Rows, local: Local, prior: Any) -> Slope:
         """Return how the evidence changes with the prior.
 
-        The default is right wherever the evidence is stationary in the sites.
+        The default is right if the evidence is stationary in the sites.
         """
         return Slope()
 
@@ -101,7 +101,7 @@ class Method(ABC):
         return self.driver(problem)(self, problem, start)
 
     def driver(self, problem: Problem) -> "Driver":
-        """Return what solves the equations: sweeps, or Newton's method where K is a matrix."""
+        """Return the driver for the equations: sweeps, or Newton's method if K is a matrix."""
         if not problem.prior.dense:
             return sweep
         return self_consistent if self.iterates_variance else fixed_variance
@@ -122,7 +122,7 @@ M = TypeVar("M", bound=type[Method])
 
 
 def register(cls: M) -> M:
-    """Make a method known by its name."""
+    """Register a method by its name."""
     METHODS[cls.name] = cls
     return cls
 
@@ -130,7 +130,7 @@ def register(cls: M) -> M:
 def whole_copies(likelihood: Likelihood, rows: Rows) -> tuple[Likelihood, Rows]:
     """Return the same rows with none counted less than once.
 
-    A cavity leaves out one copy, which has to be there: a row of weight w < 1 is one copy of the
+    A cavity leaves out one copy, so there must be one: a row of weight w < 1 is one copy of the
     likelihood p(y|f)^w.
     """
     if namespace(rows.weight).all(rows.weight >= 1.0):
@@ -163,7 +163,7 @@ def site_of(likelihood: Likelihood, y: Array, c: Marginals, weight: Array | floa
     """Return each cavity's tilted moments and the site that matches them.
 
     A quadratic log likelihood is its own site, whatever the cavity; matching it would lose digits
-    where it is much sharper than the cavity.
+    when it is much sharper than the cavity.
     """
     moments = likelihood.tilted(y, c)
     if not likelihood.quadratic:

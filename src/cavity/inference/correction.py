@@ -10,7 +10,7 @@ def second_order_correction(fit: Fit) -> float:
 
     EP replaces each tilted marginal by a Gaussian; the first term it drops pairs the cumulants of
     two marginals, ½ Σ_{i≠j} Σ_{l=3,4} c_li c_lj/l! (Σ_ij/(Σ_ii Σ_jj))^l. Its size
-    shows how accurate the evidence is; added, it cuts the error several-fold.
+    shows how accurate the evidence is; adding it cuts the error several-fold.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Ensemble(Method):
 
 
 class _Factorised(NamedTuple):
-    """The variances of the factorised posterior before it meets the likelihood."""
+    """The variances of the factorised posterior before the likelihood is applied."""
 
     inverse: Array
     """(K + diag(s²/w))⁻¹, the copies of an example merged."""
@@ -61,7 +61,7 @@ class _Factorised(NamedTuple):
     variance: Array
     """λ_i = 1/[(K + s² I)⁻¹]_ii of one copy."""
     noise: Array
-    """s²: λ_i less this is what the likelihood with its own noise is averaged over."""
+    """s²: the likelihood with its own noise is averaged over a variance of λ_i − s²."""
 
 
 def _factorised(likelihood: Likelihood, rows: Rows, prior: DensePrior) -> _Factorised:
@@ -86,7 +86,7 @@ def _refuse_indistinguishable(without_noise: bool, below_one: bool) -> None:
     if without_noise:
         raise ValueError(
             "Ensemble mean field cannot tell equal examples apart without noise of their own: "
-            'with sample weights use likelihood="probit", or add a WhiteKernel and whole weights.'
+            'with sample weights use likelihood="probit", or a WhiteKernel and integer weights.'
         )
     if below_one:
         raise ValueError(

@@ -20,15 +20,15 @@ class EP(Method):
     ----------
     tol : float
     schedule : {"parallel", "sequential"}
-        Parallel updates all cavity variances at once, the means solved in between; what does not
-        converge that way is handed to damped sweeps. Sequential updates one site after the other,
-        a reference schedule that is far slower.
+        Parallel updates all cavity variances at once and solves for the means in between; if that
+        does not converge, damped sweeps are used. Sequential updates one site after the other: a
+        reference schedule that is far slower.
     power : float
         Power EP's fraction η: sites are matched to p(y|f)^η, which is EP with 1/η copies of that
         likelihood. η → 0 approaches the variational method.
     """
 
-    # The evidence is stationary in the sites: this leaves it eleven digits, its gradient six.
+    # The evidence is stationary in the sites: this gives it eleven digits and its gradient six.
     tol: float = 1e-6
     schedule: Literal["parallel", "sequential"] = "parallel"
     power: float = 1.0
@@ -63,5 +63,5 @@ class EP(Method):
         )
 
     def driver(self, problem: Problem) -> Driver:
-        """Return what solves the equations."""
+        """Return the driver that solves the equations."""
         return one_by_one if self.schedule == "sequential" else super().driver(problem)

@@ -33,5 +33,5 @@ class Exact(Method):
         return log_joint(rows, local, moments)
 
     def driver(self, problem: Problem) -> Driver:
-        """Return what solves the equations."""
+        """Return the driver that solves the equations."""
         return one_step if problem.prior.dense else super().driver(problem)

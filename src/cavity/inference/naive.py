@@ -14,7 +14,7 @@ class Naive(Method):
 
     Means, evidence and gradient come from products with K alone. Predictive variances and
     leave-one-out probabilities use the linear-response sites and factor K + diag(1/τ) once, when
-    first asked for.
+    first needed.
     """
 
     name: ClassVar[str] = "naive"

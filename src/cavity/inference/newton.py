@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from cavity.inference.base import Method
 
 _ROUNDING = 16.0
-# An equation that rounding alone can miss by more than this is not solved.
+# If rounding alone can violate an equation by more than this, it is not solved.
 _FORGIVEN = 1e-5
-# Newton's method forgives an inexact step, the more so far away; backtracking guards what is left.
+# Newton's method tolerates inexact steps, especially far away; backtracking catches bad ones.
 _CG_RTOL, _CG_ROUGH = 1e-4, 1e-2
-# Beyond so many products a factorisation is the cheaper step.
+# Beyond this many products a factorisation is cheaper.
 _CG_PATIENCE = 20
 _CG_LIMIT = 1000
-# Steps without any progress after which only rounding is left.
+# After this many steps without any progress, only rounding remains.
 _PATIENCE = 5
 
 
@@ -89,8 +89,8 @@ class Steps:
     """Newton steps by conjugate gradients, preconditioned with a posterior factored before.
 
     A step solves (I + T K) δ = ν − α − τ μ in its symmetric form, with B = I + S K S. Products
-    with K cost next to nothing beside a factorisation, and a factor from nearby makes a few of
-    them enough (whole fits at n = 800: 139 instead of 215 factorisations' worth). Where they are
+    with K cost little compared with a factorisation, and with a factor from nearby a few of them
+    are enough (whole fits at n = 800: the cost of 139 instead of 215 factorisations). If they are
     not enough, B is factored, unless that is forbidden.
 
     Parameters
@@ -123,10 +123,10 @@ class Steps:
         return self._solve(means.sites, means.alpha, nu - means.alpha - tau * means.mean, rtol)
 
     def _solve(self, sites: Sites, alpha: Array | float, missing: Array, rtol: float) -> Array:
-        """Return the posterior's α, of which α + K α so far leaves something missing.
+        """Return the posterior's α, given an α so far and what its equation is still missing.
 
-        With δ = b − S z and B z = S K b, what (I + T K) δ = b still lacks is S times the residual
-        of z's own equation, which is therefore what conjugate gradients have to make small.
+        With δ = b − S z and B z = S K b, the residual of (I + T K) δ = b is S times the residual of
+        z's own equation; conjugate gradients therefore have to make that product small.
         """
         if self.may_factor and self.coupling.factors_cheaply:
             return self.coupling.condition(sites).alpha
@@ -143,7 +143,7 @@ class Steps:
         )
         if converged or not self.may_factor:
             return alpha + missing - s * z
-        # Out of memory's way before a new one is made.
+        # Freed before a new one is made.
         self.preconditioner = None
         self.preconditioner = self.coupling.condition(sites)
         return self.preconditioner.alpha

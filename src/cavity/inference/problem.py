@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Problem(NamedTuple):
     """Latent values with a prior, seen through a likelihood.
 
-    ``rows`` are all rows in memory, or blocks of rows that live elsewhere. A row of weight w is w
+    ``rows`` are all rows in memory, or blocks of rows kept elsewhere. A row of weight w is w
     rows that happen to be equal, each with a site of its own.
     """
 
@@ -57,14 +57,14 @@ def report_of(converged: bool, n_iter: int, residual: float, what: str = "iterat
 
 
 class WarmStart(NamedTuple):
-    """Where a fit of a similar problem may begin."""
+    """Where a fit of a similar problem may start."""
 
     sites: Any
     """The sites, or the name of the state that blocks of rows keep them under."""
     variance: Array = None
     """λ, the variances that the likelihood sees."""
     low_rank_variance: Array = None
-    """λ as the low-rank approximation of the prior had it."""
+    """λ under the low-rank approximation of the prior."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Fit:
     log_evidence: float
     report: Report
     start: WarmStart
-    """Where a fit of a similar problem may begin."""
+    """Where a fit of a similar problem may start."""
 
     @property
     def _state(self) -> str:
@@ -87,7 +87,7 @@ class Fit:
     def gradient(self) -> Array:
         """Return d log evidence/d theta of the prior's hyperparameters.
 
-        One visit of the rows, or two for a method whose slope has a source.
+        It takes one visit to the rows, or two for a method whose slope has a source.
         """
         blocks, shared = self.problem.blocks, _Contraction(self, None)
         if not self.method.is_stationary:
@@ -106,8 +106,8 @@ class Fit:
     def cavities(self) -> Marginals:
         """Each example's latent value as predicted by all the others.
 
-        One copy is left out of an example that counts several times, and all of one that counts
-        less than once.
+        If an example counts several times, one copy is left out; if it counts less than once, all
+        of it is.
         """
         parts = list(self.problem.blocks.collect(_leave_one_out, self.posterior, self._state))
         if len(parts) == 1:

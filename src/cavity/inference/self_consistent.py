@@ -3,7 +3,7 @@
 EP's cavities and the variational marginals are self-consistent: given the variances the means are
 found by Newton's method, and the posterior so found gives the variances back. Iterated on their
 logarithms with the means solved in between, this converges where updating means and variances
-side by side oscillates (separable data under a wide prior).
+together oscillates (separable data under a wide prior).
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 _INNER_ITERATIONS = 100
 _WARM = 1e-3
-# Changes below this that do not fall any more are rounding.
+# Changes below this that no longer fall are rounding.
 _NOISE = 1e-6
-# The means need not be better known than the variances that they depend on; where these equations
-# are a saddle point, less is enough (by whether they are concave).
+# The means need no more accuracy than the variances that they depend on; if these equations are a
+# saddle point, less is enough (by whether they are concave).
 _INNER_SHARE = {True: 1e-3, False: 1e-2}
 _ROUGH_SHARE = 0.1
-# The low-rank pre-solve is not worth more digits, nor more rounds.
+# More digits or rounds of the low-rank pre-solve do not pay.
 _ROUGH, _ROUNDS = 1e-3, 10
-# Of Laplace's mode.
+# Tolerance of Laplace's mode.
 _ROUGH_MODE = 3e-2
 # Hundreds of factorisations of larger matrices take too long.
 _SWEPT = 3000
-# No contraction below this is relied on.
+# The iteration is never assumed to contract faster than this.
 _FASTEST = 0.05
 
 
 class Begin(NamedTuple):
-    """Where the iteration begins, and what helps it."""
+    """Where the iteration starts, and what helps it."""
 
     start: WarmStart | None
     contraction: float = 1.0
@@ -110,7 +110,7 @@ class _Variances:
             max_iter=_INNER_ITERATIONS,
         )
         posterior = coupling.condition(means.state.sites)
-        # The posterior's own α is one more Newton step, already paid for.
+        # The posterior's own α is one more Newton step at no extra cost.
         self.alpha, self.steps.preconditioner = posterior.alpha, posterior
         local = posterior.local()
         point = VariancePoint(x, xp.log(method.variance(local, rows.weight)), posterior, local)
@@ -119,7 +119,7 @@ class _Variances:
         return point
 
     def _judge(self, point: VariancePoint, means_residual: float) -> None:
-        """Set the residual and merit of a point, in the light of the last one."""
+        """Set the residual and merit of a point, given the last one."""
         point.contraction = self.begin.contraction
         if self.last is not None:
             x, image, change = self.last
@@ -127,14 +127,14 @@ class _Variances:
             point.contraction = contraction(moved, followed)
         point.residual = point.change * point.contraction
         if self.last is not None and change < _NOISE and point.change > 0.5 * change:
-            # Only rounding is left, which no further step will take away.
+            # Only rounding remains, which no further step can remove.
             point.residual = 0.0
         if self.inner_tol < float("inf"):
             # The error of the means counts, too.
             point.residual = max(point.residual, means_residual)
             point.merit = -max(point.change, means_residual)
         else:
-            # Without its means a point is no measure for the next one.
+            # Without its means a point cannot be compared with the next one.
             point.merit = -float("inf")
         self.last = point.x, point.image, point.change
 
@@ -142,7 +142,7 @@ class _Variances:
 def self_consistent(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
     """Find variances that the posterior gives back.
 
-    What does not converge this way is handed to damped sweeps.
+    If this does not converge, damped sweeps are used.
     """
     equations = equations_of(method, problem)
     begin = _pre_solve(equations, problem, start)
@@ -171,7 +171,7 @@ def fixed_variance(
 ) -> Fit:
     """Find the means at variances that do not depend on the posterior; by default the prior's.
 
-    Of an evidence without log determinant the posterior keeps the α of the iteration.
+    If the evidence has no log determinant, the posterior keeps the α of the iteration.
     """
     equations, prior = equations_of(method, problem), problem.prior
     lam = prior.diag if lam is None else lam
@@ -224,10 +224,10 @@ def _start_at(found: Solution[VariancePoint]) -> WarmStart:
 
 
 def _pre_solve(equations: Equations, problem: Problem, start: WarmStart | None) -> Begin:
-    """Solve the equations under a low-rank approximation of the prior first, where that pays.
+    """Solve the equations under a low-rank approximation of the prior first, if that pays.
 
     Its variances are wrong, but from one prior to the next they change nearly as the right ones
-    do. Whole fits at n = 1,600 take 97 factorisations' worth instead of 149.
+    do. Whole fits at n = 1,600 take the time of 97 factorisations instead of 149.
     """
     coupling = low_rank_of(problem.prior)
     if coupling is None:
@@ -249,7 +249,7 @@ def _pre_solve(equations: Equations, problem: Problem, start: WarmStart | None) 
 def _first_means(
     equations: Equations, problem: Problem, start: WarmStart | None, lam: Array
 ) -> tuple[Array, Steps]:
-    """Return α to begin with, from a fit nearby or a low-rank pre-solve, and how to go on."""
+    """Return α to start from, by a fit nearby or a low-rank pre-solve, and how to continue."""
     method = equations.method
     steps = Steps(problem.prior, may_factor=method.may_factor)
     coupling = low_rank_of(problem.prior, rough=False) if method.volume else None

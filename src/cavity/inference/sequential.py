@@ -35,9 +35,9 @@ class Sequential(Method):
     Parameters
     ----------
     sweeps : int
-        More than one re-presents the data *without* taking old contributions out: the founding
+        More than one presents the data again *without* removing old contributions: the founding
         paper's heuristic, which counts every example several times. The evidence is that of the
-        first sweep, the only one in which the examples are new. Proper removal is EP.
+        first sweep, the only one in which the examples are new. EP removes them properly.
     """
 
     sweeps: int = 1
@@ -103,7 +103,7 @@ def _present(likelihood: Likelihood, y: Array, q: Marginals, weight: float) -> t
 
 
 class _GrowingFactor:
-    """chol(B) of the examples met so far, filled in row by row."""
+    """chol(B) of the examples seen so far, filled in row by row."""
 
     def __init__(self, problem: Problem) -> None:
         xp = namespace(problem.rows.y)
@@ -130,7 +130,7 @@ class _GrowingFactor:
         v = self.prior_variance[t] - xp.sum(u * u)
         if not float(v) > -_INDEFINITE * eps * (t + 1) * prior_variance:
             raise NotPositiveDefiniteError(f"the predictive variance of example {t} is negative")
-        # Rounding may leave a variance that has shrunk by sixteen orders at zero or below.
+        # Rounding may make a variance that has shrunk by sixteen orders zero or negative.
         v = clip(v, low=eps**2 * prior_variance)
         m = xp.sum(u * self.g[:t])
         return u, Marginals(xp.reshape(m, (1,)), xp.reshape(v, (1,)))
@@ -171,7 +171,7 @@ class RunningPosterior:
 
     def marginal(self, i: int) -> Marginals:
         """Return the posterior marginal of one example, as arrays of length one."""
-        # Rounding may leave a variance that has shrunk by sixteen orders at zero or below.
+        # Rounding may make a variance that has shrunk by sixteen orders zero or negative.
         xp = namespace(self.mean)
         floor = float(xp.finfo(self.mean.dtype).eps) ** 2 * float(self.prior_variance[i])
         variance = clip(self.covariance[i : i + 1, i], low=floor)
@@ -192,7 +192,7 @@ class RunningPosterior:
 
 
 def one_by_one(method: Method, problem: Problem, start: WarmStart | None = None) -> Fit:
-    """Replace one site after the other by the one that its cavity asks for, until none changes.
+    """Replace one site after the other by the one that matches its cavity, until none changes.
 
     Rank-one updates of an n × n matrix: the reference for schedules that update sites in parallel.
     """
@@ -207,7 +207,7 @@ def one_by_one(method: Method, problem: Problem, start: WarmStart | None = None)
             for i in range(problem.prior.size)
         )
         n_iter += 1
-    # Rank-one updates gather rounding; the posterior is made anew from the sites alone.
+    # Rank-one updates accumulate rounding; the posterior is computed afresh from the sites alone.
     posterior = problem.prior.condition(running.sites)
     local = posterior.local()
     lam = method.variance(local, equations.rows.weight)

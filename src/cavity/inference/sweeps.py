@@ -1,8 +1,8 @@
-"""The driver that serves every prior: rounds of parallel site updates over blocks of rows.
+"""The driver that works with every prior: rounds of parallel site updates over blocks of rows.
 
-One visit of a block computes its marginals, its new sites, what the old ones add to the evidence,
-and what the new ones add to the posterior. The step follows the residual and never goes back, so
-the only state of a row is its site.
+One visit to a block computes its marginals, its new sites, what the old ones add to the evidence,
+and what the new ones add to the posterior. The step depends on the residual and is never undone,
+so the only state of a row is its site.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def _resume(rows: Rows, sites: Any, prior: Any) -> tuple[Any, Any]:
 def sweep(
     method: Method, problem: Problem, start: WarmStart | None = None, most: int | None = None
 ) -> Fit:
-    """Update all sites side by side until they agree with the posterior they make.
+    """Update all sites in parallel until they agree with the posterior that they lead to.
 
     ``most`` limits the rounds; without it the method's ``max_iter`` does. The step is halved when
-    the residual has grown. In a round in which a block began without its sites, because they were
-    lost, the residual says nothing about the step.
+    the residual has grown. If a block lost its sites and began a round without them, the residual
+    of that round says nothing about the step.
     """
     blocks, state = problem.blocks, f"sweep {uuid4().hex}"
     posterior = _begin(problem, blocks, start, state)
@@ -105,7 +105,7 @@ def _next_step(step: float, ratio: float) -> float:
 
 
 def _begin(problem: Problem, blocks: RowBlocks, start: WarmStart | None, state: str) -> Any:
-    """Return the posterior to begin with."""
+    """Return the posterior to start from."""
     if start is None:
         return problem.prior.condition()
     if isinstance(start.sites, str):

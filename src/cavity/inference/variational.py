@@ -14,7 +14,7 @@ from cavity.sites import Local, Marginals, Matched, Moments, Rows, expand
 class Variational(Method):
     """The Gaussian of highest evidence bound, found through its sites (Opper & Archambeau 2009)."""
 
-    # The bound is stationary in the sites: this leaves it eleven digits, its gradient six.
+    # The bound is stationary in the sites: this gives it eleven digits and its gradient six.
     tol: float = 1e-6
 
     name: ClassVar[str] = "variational"

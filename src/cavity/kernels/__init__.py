@@ -1,8 +1,8 @@
 """Compute rules for scikit-learn's kernel objects: matrix, diagonal and contractions.
 
 A rule wraps one kernel object. To add one, write a file with a registered subclass of ``Rule`` and
-import it here: the import is the registration. A kernel without a rule of its own, such as a
-user's subclass, is served by ``Rule`` itself through its own ``__call__`` and ``eval_gradient``.
+import it here: the import registers it. For a kernel without a rule of its own, such as a user's
+subclass, ``Rule`` itself is used, which calls the kernel's ``__call__`` and ``eval_gradient``.
 """
 
 from cavity.kernels import (  # noqa: F401  (imported to be registered)

@@ -1,4 +1,4 @@
-"""What every kernel rule offers, a slow default for each offer, and the registry of rules."""
+"""What every kernel rule offers, with slow defaults, and the registry of rules."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _MakesRule = TypeVar("_MakesRule", bound="Callable[[Any], Rule]")
 
 
 def register(*kernel_classes: type) -> Callable[[_MakesRule], _MakesRule]:
-    """Make the decorated rule, or function that returns one, serve exactly these classes."""
+    """Register the decorated rule, or function that returns one, for exactly these classes."""
 
     def add(makes_rule: _MakesRule) -> _MakesRule:
         RULES.update(dict.fromkeys(kernel_classes, makes_rule))
@@ -33,7 +33,7 @@ def register(*kernel_classes: type) -> Callable[[_MakesRule], _MakesRule]:
 def rule(kernel: Any) -> "Rule":
     """Return the compute rule of a scikit-learn kernel object.
 
-    The class has to match exactly: a subclass may compute something else than its parent.
+    The class has to match exactly: a subclass may compute something different from its parent.
     """
     return RULES.get(type(kernel), Rule)(kernel)
 
@@ -50,8 +50,8 @@ def length_scales(names: Sequence[str]) -> Array:
 class Rule:
     """A kernel object and how to compute with it.
 
-    As it stands it serves any kernel, slowly: everything goes through the kernel's own methods
-    and NumPy. Registered subclasses compute the same numbers faster and where the inputs live.
+    This class works for any kernel, but slowly: everything goes through the kernel's own methods
+    and NumPy. Registered subclasses compute the same numbers faster, on the inputs' own device.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class StationaryRule(Rule):
 
 
 def entry(hyperparameter: Any, value: float) -> Array:
-    """Return a gradient in one hyperparameter: one number, or none where it is fixed."""
+    """Return a gradient in one hyperparameter: one number, or none if it is fixed."""
     return np.empty(0) if hyperparameter.fixed else np.asarray([value])
 
 
@@ -194,7 +194,7 @@ def _two_dimensional(K: Array) -> Array:
 
 def _noise(kernel: Any, X: Any) -> Array:
     with_noise, without = np.diag(kernel(X)), np.diag(kernel(X, X))
-    # The two may be computed by different formulas, whose rounding is no noise.
+    # The two may be computed by different formulas; a rounding difference is not noise.
     same = np.isclose(with_noise, without, rtol=1e-10, atol=0.0)
     return np.where(same, 0.0, with_noise - without)
 

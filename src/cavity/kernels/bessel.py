@@ -28,14 +28,14 @@ def matern_slope(nu: float, t: Array) -> Array:
     if nu > 1.0:
         return nu / (nu - 1.0) * matern(nu - 1.0, t)
     constant = np.log(2.0 * nu) + (1.0 - nu) * np.log(2.0) - gammaln(nu)
-    # The slope diverges at t = 0, but it meets vanishing differences there.
+    # The slope diverges at t = 0, but the differences that it multiplies vanish there.
     values = _power_times_bessel(nu - 1.0, 1.0 - nu, constant, to_numpy(t), at_zero=0.0)
     return same_kind(values, t)
 
 
 def _power_times_bessel(a: float, mu: float, constant: float, t: Array, at_zero: float) -> Array:
     """Return exp(constant) t^a K_μ(t) without overflow in between."""
-    # Below, the value is that of 0 where it has one; above, it has long underflowed to 0, while
+    # Below, the value is that at 0 if there is one; above, it has long underflowed to 0, while
     # scipy's function gives nan for arguments beyond 1e9.
     s = np.clip(t, 1e-100, 1e4)
     bessel = kve(mu, s)

@@ -41,11 +41,11 @@ class SumRule(Rule):
         return a.noise(X) + b.noise(X)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
-        """Hand the weights to both kernels."""
+        """Pass the weights to both kernels."""
         return np.concatenate([part.vjp(X, Z, G) for part in _pair(self.kernel)])
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
-        """Hand the weights to both kernels."""
+        """Pass the weights to both kernels."""
         return np.concatenate([part.vjp_diag(X, g) for part in _pair(self.kernel)])
 
 
@@ -66,19 +66,19 @@ class ProductRule(Rule):
         return a.diag(X) * b.diag(X)
 
     def noise(self, X: Array) -> Array:
-        """Return what the product of the noiseless diagonals lacks."""
+        """Return what is missing from the product of the noiseless diagonals."""
         a, b = _pair(self.kernel)
         noise = a.noise(X)
         return noise * b.diag(X) + (a.diag(X) - noise) * b.noise(X)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
-        """Hand each kernel the weights times the other's matrix."""
+        """Pass each kernel the weights times the other's matrix."""
         a, b = _pair(self.kernel)
         A, B = a.matrix(X, Z), b.matrix(X, Z)
         return np.append(a.vjp(X, Z, G * B, A), b.vjp(X, Z, G * A, B))
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
-        """Hand each kernel the weights times the other's diagonal."""
+        """Pass each kernel the weights times the other's diagonal."""
         a, b = _pair(self.kernel)
         return np.append(a.vjp_diag(X, g * b.diag(X)), b.vjp_diag(X, g * a.diag(X)))
 
@@ -108,19 +108,19 @@ class ExponentiationRule(Rule):
         return self.base.diag(X) ** self._exponent
 
     def noise(self, X: Array) -> Array:
-        """Return what the powers of the noiseless diagonal lack."""
+        """Return what is missing from the powers of the noiseless diagonal."""
         d = self.base.diag(X)
         return d**self._exponent - clip(d - self.base.noise(X), low=0.0) ** self._exponent
 
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
-        """Hand the weights times e K^(e−1) to the kernel that is raised."""
+        """Pass the weights times e K^(e−1) to the kernel that is raised."""
         if not len(self.theta):
             return np.empty(0)
         K = self.base.matrix(X, Z)
         return self.base.vjp(X, Z, G * self._slope(K), K)
 
     def vjp_diag(self, X: Array, g: Array) -> Array:
-        """Hand the weights times e k^(e−1) to the kernel that is raised."""
+        """Pass the weights times e k^(e−1) to the kernel that is raised."""
         return self.base.vjp_diag(X, g * self._slope(self.base.diag(X)))
 
     @property
@@ -131,7 +131,7 @@ class ExponentiationRule(Rule):
         e, xp = self._exponent, namespace(K)
         if e >= 1.0:
             return e * K ** (e - 1.0)
-        # A root's infinite slope at 0 would meet the vanished derivative of a far pair.
+        # A root's infinite slope at 0 would multiply the vanished derivative of a far pair.
         zero = K == 0.0
         safe = xp.where(zero, xp.ones_like(K), K)
         return xp.where(zero, xp.zeros_like(K), e * safe ** (e - 1.0))

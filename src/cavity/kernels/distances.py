@@ -1,8 +1,8 @@
 """Squared distances between scaled inputs, and sums over all pairs, without loss of digits.
 
-NumPy works through tiles of rows that stay in the processor's cache, of a training matrix only
-up to the diagonal; a small matrix, and any matrix of another library, is one tile. Kernel files
-write elementwise functions of the squared distances, which may overwrite them.
+With NumPy, work is done in tiles of rows that stay in the processor's cache, for a training
+matrix only up to the diagonal. A small matrix, and any matrix of another library, is one tile.
+Kernel files define elementwise functions of the squared distances, which may overwrite them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +29,7 @@ _ROWS, _ENTRIES = 64, 2**14
 .040 ms, and .050 ms if half of the matrix is mirrored)."""
 
 _LOSS = 4096.0
-"""How many rounding errors a product formula may gather: about 1e-12 in double precision."""
+"""How many rounding errors a product formula may add up: about 1e-12 in double precision."""
 
 _FEW_COLUMNS = 16
 """Up to here scipy's difference formula is as fast as the product formula (2000 points: 11 ms
@@ -60,8 +60,8 @@ def scale(length_scale: Any, X: Array, Z: Array | None = None) -> tuple[Array, A
 def centre(X: Array) -> Array:
     """Return a middle of the rows: the upper median of each column.
 
-    Unlike the mean it stays with the bulk of the inputs if some are enormous, and so do their
-    digits when it is subtracted.
+    Unlike the mean it stays near most inputs if some are enormous, so that these inputs keep
+    their digits when it is subtracted.
     """
     middle = X.shape[0] // 2
     if is_numpy_array(X):
@@ -86,7 +86,7 @@ def tiles(
     """Yield a function of the squared distances between the rows of U and V, tile by tile.
 
     The function returns one array or several. If V is None, the rows are those of U among
-    themselves, at distance exactly zero on the diagonal. Where exact, small distances have a small
+    themselves, at distance exactly zero on the diagonal. If exact, small distances have a small
     relative error: for functions that are not smooth in the squared distance, or oscillate.
     """
     distances = _formula(U, V, exact)
@@ -95,7 +95,7 @@ def tiles(
 
 
 def tiles_of(K: Array, symmetric: bool) -> Iterator[Tile]:
-    """Cut a matrix into the tiles that its pairs have."""
+    """Split a matrix into the same tiles as its pairs."""
     for rows, columns in _cuts(K, None if symmetric else K.T):
         yield Tile(rows, columns, K[rows, columns])
 
@@ -155,7 +155,7 @@ def contract(G: Array, U: Array, V: Array | None, values: Iterable[Tile]) -> Arr
 
 def inner(A: Array, B: Array) -> float:
     """Return Σ_ij A_ij B_ij of two matrices."""
-    # Not by BLAS: its threads take longer to meet than a tile takes.
+    # Not by BLAS: its threads need longer to synchronise than a tile takes.
     return float(np.einsum("ij,ij->", A, B) if is_numpy_array(A) else namespace(A).sum(A * B))
 
 
@@ -165,13 +165,13 @@ def _keep_digits(peak: float, G: Array, w: Array, W: Array) -> bool:
     They are not for close pairs of rough kernels with far-away inputs.
     """
     square = peak * peak
-    # As ‖W‖ ≤ max w ‖G‖, the norms are seldom needed.
+    # As ‖W‖ ≤ max w ‖G‖, the norms are rarely needed.
     quick = square * float(namespace(w).max(w)) <= _LOSS
     return quick or square * sqrt(inner(W, W)) <= _LOSS * sqrt(inner(G, G))
 
 
 def _cuts(U: Array, V: Array | None) -> Iterator[tuple[slice, slice]]:
-    """Cut the pairs of rows of U and V, or of U and U up to the diagonal."""
+    """Split the pairs of rows of U and V, or of U and U up to the diagonal."""
     n, m = U.shape[0], (U if V is None else V).shape[0]
     for i, j in row_blocks(n, max(_ROWS, _ENTRIES // m) if is_numpy_array(U) else n):
         yield slice(i, j), slice(0, j if V is None else m)
@@ -186,7 +186,7 @@ def _hollow(A: Array, rows: slice) -> Array:
 
 
 def _halve_square(found: Iterable[Array], rows: slice) -> None:
-    """Halve the part of a tile that has the pairs above the diagonal already: sums are doubled."""
+    """Halve the part of a tile that already has the pairs above the diagonal: sums are doubled."""
     for h in found:
         h[:, rows.start :] *= 0.5
 

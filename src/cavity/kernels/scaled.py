@@ -1,4 +1,4 @@
-"""The usual shape of a kernel, c·base + white, with one part or the other left out."""
+"""The usual form of a kernel, c·base + white, with one part or the other left out."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ _ONE, _NO_NOISE = ConstantKernel(1.0, "fixed"), WhiteKernel(0.0, "fixed")
 def parts(kernel: Any) -> dict[str, Any]:
     """Return the "constant", "base" and "white" of a kernel in the order of their theta.
 
-    Of a kernel of another shape the base is the kernel itself.
+    For a kernel of another form, the base is the kernel itself.
     """
     if type(kernel) is Sum and type(kernel.k2) is WhiteKernel:
         return {**_factors(kernel.k1), "white": kernel.k2}

@@ -14,14 +14,14 @@ from cavity.likelihoods import numerical
 from cavity.sites import Marginals, Moments
 
 REGISTRY: dict[str, Callable[[], Likelihood]] = {}
-"""Likelihoods by name; a subclass declared with ``name=...`` enters itself."""
+"""Likelihoods by name; a subclass declared with ``name=...`` is added."""
 
 
 class Likelihood(ABC):
     """The probability p(y|f) of a label y given a latent value f; everything is elementwise.
 
-    A subclass says its log density, three derivatives of it and how to sample. Moments come from
-    adaptive quadrature, which assumes that p is log-concave in f, unless it has a closed form.
+    A subclass defines its log density, three derivatives of it and how to sample. Unless it has
+    closed forms, moments come from adaptive quadrature, which assumes that p is log-concave in f.
     """
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
@@ -36,7 +36,7 @@ class Likelihood(ABC):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What can be asked for: among "tilted", "derivatives" and "expected"."""
+        """What is available: some of "tilted", "derivatives" and "expected"."""
         return frozenset({"tilted", "derivatives", "expected"})
 
     @abstractmethod
@@ -93,12 +93,12 @@ class Likelihood(ABC):
         return Powered(self, eta)
 
     def subset(self, rows: slice) -> Likelihood:
-        """Return the likelihood of some of the examples, where they differ in parameters."""
+        """Return the likelihood of some of the examples, if they differ in parameters."""
         return self
 
     @property
     def quadratic(self) -> bool:
-        """Whether log p is quadratic in f, so that p is its own site, wherever it is taken."""
+        """Whether log p is quadratic in f, so that p is its own site, whatever the cavity."""
         return False
 
     @property
@@ -107,7 +107,7 @@ class Likelihood(ABC):
         return False
 
     def with_noise(self, variance: float) -> Likelihood | None:
-        """Return E p(y|f + ε) with Gaussian ε of this variance, where that is known."""
+        """Return E p(y|f + ε) with Gaussian ε of this variance, or None if unknown."""
         return None
 
     noise_variance: Array | float = 0.0
@@ -134,17 +134,17 @@ class Powered(Likelihood):
 
     @property
     def support(self) -> str:
-        """As the likelihood itself."""
+        """As for the likelihood itself."""
         return self.base.support
 
     @property
     def offers(self) -> frozenset[str]:
-        """As the likelihood itself."""
+        """As for the likelihood itself."""
         return self.base.offers
 
     @property
     def quadratic(self) -> bool:
-        """As the likelihood itself."""
+        """As for the likelihood itself."""
         return self.base.quadratic
 
     def log_prob(self, y: Array, f: Array) -> Array:
@@ -169,7 +169,7 @@ class Powered(Likelihood):
         return Powered(self.base.subset(rows), take(self.eta, rows))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        """Refuse: a power of a density is not normalised."""
+        """Raise an error: a power of a density is not normalised."""
         raise ValueError(
             f"{self!r} is not normalised in y and cannot be sampled; sample {self.base!r}."
         )

@@ -19,7 +19,7 @@ class Gaussian(Likelihood, name="gaussian"):
     noise_variance : float or array, default=1.0
         The variance σ² of the noise, one for all examples or one for each.
     log_scale : float or array, default=0.0
-        A constant added to log p, such as a power of a Gaussian density needs.
+        A constant added to log p, as needed for a power of a Gaussian density.
     """
 
     noise_variance: Array | float = 1.0

@@ -1,7 +1,7 @@
 """The logit likelihood σ(y f), with moments under Gaussians in closed form to machine precision.
 
 On either side of f = 0 the powers of σ and log σ are functions of x = e^{−|f|} in [0, 1] that
-short polynomials meet to machine precision, and the integral of xᵏ over half a Gaussian is known.
+short polynomials match to machine precision, and the integral of xᵏ over half a Gaussian is known.
 The polynomial for 1/(1+x) is the one by which Cohen, Rodriguez Villegas and Zagier sum alternating
 series (Experimental Mathematics 9, 2000); its derivatives and its integral serve the others.
 """
@@ -89,7 +89,7 @@ def _half_line_powers(m: Array, v: Array) -> tuple[Array, Array]:
     """Return ∫_{f<0} e^{kf} N df for k ≥ 1 and ∫_{f>0} e^{−kf} N df for k ≥ 0, over the scale.
 
     With a = (m + kv)/√v the first is e^{−m²/2v} erfcx(a/√2)/2 = e^{km + k²v/2} Φ(−a): the one form
-    serves for a > 0, the other for a < 0, where the first would overflow.
+    is used for a > 0, the other for a < 0, where the first would overflow.
     """
     xp = namespace(m)
     sd = xp.sqrt(v)

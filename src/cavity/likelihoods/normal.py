@@ -11,9 +11,9 @@ from cavity.arrays import Array, clip, is_numpy_array, namespace
 from cavity.arrays.special import log_ndtr
 from cavity.sites import Marginals
 
-# The formulas in h lose a factor z² for each derivative beyond the first, the continued fraction
-# needs the more terms the smaller −z. At −4, with 30, four derivatives keep ten digits on either
-# side; the excess alone keeps twelve up to −10, where twelve terms do.
+# The formulas in h lose a factor z² for each derivative beyond the first; the continued fraction
+# needs more terms for smaller −z. At −4, with 30 terms, four derivatives keep ten digits on either
+# side; the excess alone keeps twelve up to −10, where twelve terms are enough.
 _TAIL, _DEPTH = -4.0, 30
 _EXCESS_TAIL, _EXCESS_DEPTH = -10.0, 12
 _LARGEST, _SMALLEST_VARIANCE = 1e154, 1e-150
@@ -21,12 +21,12 @@ _SQRT_2PI = math.sqrt(2.0 * math.pi)
 
 
 def proper(q: Marginals) -> Marginals:
-    """Return the Gaussians with variances off zero, but too small to tell from it."""
+    """Return the Gaussians with zero variances replaced by negligibly small ones."""
     return Marginals(q.mean, clip(q.variance, low=_SMALLEST_VARIANCE))
 
 
 def standardise(m: Array, scale: Array | float) -> Array:
-    """Return m/scale, kept where its square does not overflow."""
+    """Return m/scale, limited so that its square does not overflow."""
     return clip(m / scale, -_LARGEST, _LARGEST)
 
 
@@ -36,7 +36,7 @@ def _split(z: Array, switch: float) -> tuple[Array, Array, Array]:
 
 
 def _is_empty(tail: Array) -> bool:
-    """Whether there is nothing in the tail; elsewhere than on NumPy it costs more to look."""
+    """Whether the tail is known to be empty; outside NumPy the check would cost too much."""
     return is_numpy_array(tail) and not tail.any()
 
 

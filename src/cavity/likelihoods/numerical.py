@@ -1,6 +1,6 @@
 """Tilted and expected moments of any log-concave likelihood, by adaptive quadrature.
 
-This is the slow truth behind every closed form, and all that a new likelihood needs.
+This is the slow reference for every closed form, and all that a new likelihood needs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cavity.sites import Marginals, Moments
 if TYPE_CHECKING:
     from cavity.likelihoods.base import Likelihood
 
-# A Gaussian falls below the smallest double 39 standard deviations out: integrals that live in the
-# far tail, and are tiny for it, keep their relative accuracy.
+# A Gaussian falls below the smallest double 39 standard deviations out: even tiny integrals in the
+# far tail keep their relative accuracy.
 _REACH = 40.0
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 
@@ -60,7 +60,7 @@ def _mode(lik: Likelihood, y: Array, c: Marginals) -> Array:
 
 
 def _bracket(lik: Likelihood, y: Array, c: Marginals) -> tuple[Array, Array]:
-    """Two points with the tilted mode in between, the nearer one to the cavity's mean first."""
+    """Two points with the tilted mode in between, the one nearer the cavity's mean first."""
     m, v = c
     xp = namespace(m)
     step = xp.sqrt(v) * xp.sign(lik.derivatives(y, m)[0])
@@ -86,8 +86,8 @@ class _Tilt:
         self.slope, curvature, d3 = lik.derivatives(y, self.f)
         self.peak = lik.log_prob(y, self.f) - 0.5 * self.offset**2 / self.v
         width = xp.sqrt(self.v / (1.0 - curvature * self.v))
-        # Not beyond where the curvature changes: a bend that lies between a wide panel's end and
-        # its first node would go unseen.
+        # Not beyond where the curvature changes: a bend between a wide panel's end and its first
+        # node would be missed.
         self.width = width / (1.0 + width**3 * xp.abs(d3))
         self.edges = graded_edges(self.width, _REACH * xp.sqrt(self.v))
         # Where Z is near one, log Z is as exact as the integral of p − 1.
@@ -121,8 +121,8 @@ def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
     """Return log E p(y|f) under the cavity and its first two derivatives in the cavity mean.
 
     With g = ∂log p and averages over the tilted density, d1 = E g and d2 = E ∂g + Var g. That
-    cancels where log p bends sharply within the cavity, and there d2 = (Var f/v − 1)/v, which
-    cancels elsewhere, takes its place.
+    cancels where log p bends sharply within the cavity; there d2 = (Var f/v − 1)/v is used, which
+    cancels elsewhere.
     """
     xp = namespace(c.mean)
     with _quiet():

@@ -23,7 +23,7 @@ class Probit(Likelihood, name="probit"):
     Parameters
     ----------
     noise_variance : float, default=1.0
-        The variance s² of the noise under the sign; 0 for the step.
+        The variance s² of the noise inside the sign; 0 for the step.
     """
 
     noise_variance: float = 1.0

@@ -24,7 +24,7 @@ def _rule() -> tuple[Array, Array]:
     """Nodes on [0, 1] and the ends; rows for a panel's mean and for what should be negligible.
 
     That is the two last Legendre coefficients, and how far the polynomial through the nodes is off
-    at either end, where a bend between the end and the first node would otherwise go unseen.
+    at either end, where a bend between the end and the first node would otherwise be missed.
     """
     x, w = legendre.leggauss(_NODES)
     degrees = np.arange(_NODES)[:, None]
@@ -49,8 +49,8 @@ def integrate(integrands: Integrands, edges: Sequence[Array]) -> list[Array]:
     """Integrate several functions over the panels between the edges, refined as needed.
 
     The functions map nodes of shape (q, ...) to as many arrays of that shape; the edges increase,
-    each an array of the examples' shape. Integrals err by about 1e-13 of that of the integrand's
-    size.
+    each an array of the examples' shape. The error is about 1e-13 of the integral of the
+    integrand's absolute value.
     """
     xp = namespace(edges[0])
     first = [_panel(integrands, a, b - a) for a, b in pairwise(edges)]

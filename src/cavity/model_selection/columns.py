@@ -42,9 +42,9 @@ class RowTable(ABC, Generic[Row]):
 
 
 def columns(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> list[str]:
-    """Return right-aligned columns of text, a line of it for each row.
+    """Return right-aligned columns of text, one line for each row.
 
-    Texts as they are, floats with four digits, whether something holds as yes or no.
+    Text is printed as it is, floats with four digits, booleans as yes or no.
     """
     rows = [header, *([_cell(value) for value in line] for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

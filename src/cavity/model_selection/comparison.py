@@ -28,7 +28,7 @@ class ComparisonRow:
     loo_log_loss: float
     """Mean leave-one-out log loss."""
     loo_error: float
-    """Share of examples that the others misclassify."""
+    """Leave-one-out error rate."""
     seconds: float
     converged: bool
 
@@ -39,7 +39,7 @@ class Comparison(RowTable[ComparisonRow]):
     header = tuple(field.name for field in fields(ComparisonRow))
 
     def cells(self, row: ComparisonRow) -> list[Any]:
-        """Return a row as it is printed, empty where there is no number."""
+        """Return a row as it is printed, empty if there is no number."""
         cells = [f"{v:.4f}" if isinstance(v, float) else v for v in astuple(row)]
         return ["" if cell == "nan" else cell for cell in cells]
 
@@ -54,7 +54,7 @@ def compare_inference(
     optimizer: Any = "fmin_l_bfgs_b",
     random_state: Any = None,
 ) -> Comparison:
-    """Return the results of several inference methods, fitted to the same data, as one table.
+    """Fit several inference methods to the same data and return their results as one table.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def compare_inference(
         As for `GaussianProcessClassifier.fit`.
     kernel, likelihood, optimizer, random_state
         As for `GaussianProcessClassifier`. Each method tunes the kernel by its own evidence;
-        the sequential one, which has no gradient, by finite differences. None keeps it fixed.
+        "sequential", which has no gradient, uses finite differences.
     inference : sequence of str, optional
-        Which methods; by default all that the likelihood allows.
+        Names of the methods; by default all that work with the likelihood.
 
     Examples
     --------

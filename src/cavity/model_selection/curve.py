@@ -21,7 +21,7 @@ Measure = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class Source(ABC):
-    """What a curve was made of, for whatever else is asked of it."""
+    """What a curve was computed from, for further questions about it."""
 
     inputs: PoolInputs
     theory: str
@@ -72,9 +72,9 @@ class LearningCurve:
     point_support : ndarray of shape (n_sizes, n)
         Log of each label's held-out probability (or density), averaged over training sets.
     point_doubt : ndarray of shape (n_sizes, n)
-        About each label: log odds against it, or how many standard deviations a target is off.
+        Log odds against each label, or how many standard deviations each target is off.
     apparent_error, apparent_log_loss : float
-        Of the fit to the whole pool, on the pool itself.
+        Error and log loss of the fit to the whole pool, on the pool itself.
     y : ndarray of shape (n,)
         The labels.
     classes : ndarray or None
@@ -83,7 +83,7 @@ class LearningCurve:
     converged, n_iter, residual : ndarrays of shape (n_sizes,)
         How the theory's equations were solved.
     standard_error : dict of ndarrays
-        Of a simulation: the standard error of each average, by name.
+        For a simulation: the standard error of each average, by name.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class LearningCurve:
 
     @property
     def error_632(self) -> Array:
-        """The .632 estimate .368 × apparent + .632 × out-of-bag error; meant for m = N."""
+        """The .632 estimate .368 × apparent + .632 × out-of-bag error; meant for m = n."""
         return self._estimate_632(self.apparent_error, self.test_error)
 
     @property
@@ -136,7 +136,7 @@ class LearningCurve:
     def _estimate_632(self, apparent: float, out_of_bag: Array) -> Array:
         if self.resampling != "bootstrap":
             raise ValueError(
-                "The .632 estimate is made of out-of-bag averages: use resampling='bootstrap'."
+                "The .632 estimate needs out-of-bag averages: use resampling='bootstrap'."
             )
         return 0.368 * apparent + 0.632 * out_of_bag
 
@@ -155,13 +155,13 @@ class LearningCurve:
         return self.source.predict(X)
 
     def measure(self, g: Measure) -> Array:
-        """Average a measure of your own over the training sets an example is not in.
+        """Average a measure of your own over the training sets that an example is not in.
 
         Parameters
         ----------
         g : callable
-            From predictions and labels to numbers, elementwise on arrays. A prediction is the
-            probability of the second class, with label 0 or 1, or the predicted target.
+            Maps predictions and labels to numbers, elementwise. For a classifier these are the
+            probability of the second class and the label 0 or 1; for a regressor, two targets.
 
         Returns
         -------
@@ -170,11 +170,11 @@ class LearningCurve:
         return self.source.measure(g) @ self.share
 
     def forecast(self, n: Any, measure: str = "error", level: float = 0.9) -> Forecast:
-        """Return the held-out error expected at any size, also beyond the data at hand.
+        """Return the expected held-out error at any size, including sizes beyond the data.
 
-        The kernel stays as it was tuned and the data to come are like those at hand. The error of a
-        curve by theory is a mean of what the labels say and of what the model expects of itself:
-        inside the data it may differ from ``test_error``, at the end by at most the sampling error.
+        This assumes that the kernel stays as tuned and that new data are like the present data. The
+        error of a curve by theory averages the error on the labels and that expected by the model:
+        within the data it may differ from ``test_error``, at the end by at most the sampling error.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class LearningCurve:
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
         if np.any(np.asarray(n) < 1):
-            raise ValueError(f"A training size is at least 1; got {n!r}.")
+            raise ValueError(f"A training size must be at least 1; got {n!r}.")
         found = self._trend(measure)(n, level)
         return Forecast(*(float(part) for part in found)) if np.ndim(n) == 0 else found
 
@@ -202,7 +202,7 @@ class LearningCurve:
         Parameters
         ----------
         error, log_loss : float
-            The target; exactly one of the two.
+            The goal; give exactly one of the two.
         """
         targets = {"error": error, "log_loss": log_loss}
         given = [(name, value) for name, value in targets.items() if value is not None]
@@ -222,12 +222,12 @@ class LearningCurve:
         Parameters
         ----------
         k : int
-            How many.
+            Number of examples.
 
         Returns
         -------
         Suspects
-            A table with the doubt about each label, the largest first.
+            A table of these examples, sorted by the doubt about their labels, the largest first.
         """
         n, last = len(self.y), int(np.argmax(self.train_sizes))
         if not 1 <= k <= n:

@@ -1,4 +1,4 @@
-"""Pictures in scikit-learn's style; matplotlib is imported when the first one is drawn."""
+"""Plots in scikit-learn's style; matplotlib is imported when the first one is drawn."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -17,7 +17,7 @@ _LABELS = {
     "pool_error": ("error rate on the pool", "mean squared error on the pool"),
     "posterior_variance": ("posterior variance", "posterior variance"),
 }
-"""What each array of a curve is called: of classes, and of a real target."""
+"""The name of each array of a curve, in classification and in regression."""
 _NAMES = {name.removeprefix("test_"): name for name in _LABELS}
 _DRAWN_BY = ("resampling", "sample_weight")
 _LINE = {"color": "#1f5fa8", "linewidth": 1.8}
@@ -85,7 +85,7 @@ class LearningCurveDisplay:
         level: float = 0.9,
         **line_options: Any,
     ) -> "LearningCurveDisplay":
-        """Draw a learning curve that is there already.
+        """Draw an existing learning curve.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class LearningCurveDisplay:
             As for the class.
         ax : matplotlib Axes, optional
         **line_options
-            For the theory's line, as in matplotlib.
+            Matplotlib options for the theory's line.
 
         Returns
         -------
@@ -129,13 +129,13 @@ class LearningCurveDisplay:
             As for the class.
         ax : matplotlib Axes, optional
         n_repeats : int, optional
-            How many refits to draw beside the theory at each size; none by default.
+            Number of refits at each size, drawn with the theory; none by default.
         random_state, n_jobs
-            Of these refits.
+            For these refits.
         line_options : dict, optional
-            For the theory's line, as in matplotlib.
+            Matplotlib options for the theory's line.
         **options
-            ``train_sizes``, ``resampling`` and whatever else `cavity.learning_curve` takes.
+            ``train_sizes``, ``resampling`` and any other options of `cavity.learning_curve`.
 
         Returns
         -------
@@ -151,13 +151,13 @@ class LearningCurveDisplay:
         return display.plot(ax=ax, **(line_options or {}))
 
     def plot(self, ax: Any = None, **line_options: Any) -> "LearningCurveDisplay":
-        """Draw into given axes, or into new ones.
+        """Draw the curve on the given axes, or on new ones.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
         **line_options
-            For the theory's line, as in matplotlib.
+            Matplotlib options for the theory's line.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class LearningCurveDisplay:
             )
         if self.forecast <= start:
             raise ValueError(
-                f"forecast must lie beyond the largest training size {start:.0f}; "
+                f"forecast must be larger than the largest training size {start:.0f}; "
                 f"got {self.forecast!r}."
             )
         sizes = np.geomspace(start, self.forecast, _FORECAST_SIZES)

@@ -1,13 +1,13 @@
-"""How a learning curve goes on beyond the data at hand.
+"""How a learning curve continues beyond the data.
 
 Learning curves of Gaussian processes fall as powers of the number of examples towards a floor.
-A curve is fitted by e(m) = a + b m^−c, its upper end counting most, and continued by the power c
-that fits best; other powers that fit nearly as well give the width of the interval. The kernel is
-taken to stay as it is, and new examples to be like the old ones.
+A curve e(m) = a + b m^−c is fitted, with most weight on the upper end, and continued with the
+power c that fits best; other powers that fit nearly as well give the width of the interval. The
+kernel is assumed to stay as it is, and new examples to be like the old ones.
 
 The level of the curve is less certain than its shape: a hundred labels give an error rate to a few
-per cent. The error that the model expects of itself needs no labels. A weighted mean of the two is
-continued; with many labels, or where the two clearly differ, the labels decide.
+per cent. The error that the model itself expects needs no labels. A weighted mean of the two is
+continued; with many labels, or if the two clearly differ, the labels decide.
 """
 
 from bisect import bisect_left
@@ -23,25 +23,25 @@ from scipy.stats import norm
 from cavity.arrays import Array
 
 _POWERS = np.geomspace(0.1, 3.0, 40)
-# A fit is nearly as good as the best one if it misses by twice as much, or by this share.
+# A fit is nearly as good as the best if its error is at most twice as large, or below this share.
 _AS_GOOD, _NEGLIGIBLE = 2.0, 2e-3
-# What the best fit misses at the end of the curve fades as this power of the size.
+# The error of the best fit at the end of the curve fades as this power of the size.
 _FADING = 4.0
 _FARTHEST = 1000.0
-# As many successes and failures are added to a rate before its standard error is taken (Agresti
-# and Coull): no error among a hundred examples does not make the error rate zero.
+# This many successes and failures are added to a rate before its standard error is taken (Agresti
+# and Coull): no error among a hundred examples does not mean that the error rate is zero.
 _ADDED = 2.0
 # The examples are used for training and for testing: by Nadeau and Bengio's correction of ten-fold
 # cross-validation this doubles the variance of the average.
 _SHARED_EXAMPLES = 2.0
-# How far the error that a model expects of itself may be off: a share of it. Tuned models were
-# off by less on most halves of the data sets that this was tried on.
+# Relative uncertainty of the error that a model itself expects. Tuned models were off by less on
+# most halves of the data sets tried.
 _SELF_DOUBT = 0.4
 _SMALLEST = 1e-300
 
 
 class Forecast(NamedTuple):
-    """A measure expected at a training size.
+    """The expected value of a measure at a training size.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Forecast(NamedTuple):
 def forecast_sizes(n: int) -> Array:
     """Return the sizes of a pool of n examples that a forecast is made from.
 
-    They end before n: where all other examples are drawn nothing varies any more, and an error
+    They end before n: if all other examples are drawn, nothing varies any more, and an error
     rate is a count of examples rather than an average.
     """
     return np.unique(np.round(np.geomspace(max(2.0, n / 8.0), max(2.0, 0.9 * n), 8)))
@@ -83,8 +83,8 @@ def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Ar
     """Return a classifier's expected error rate, corrected for over- or underconfidence.
 
     An underconfident model expects more errors than it makes and a larger log loss than it has, an
-    overconfident one too little of both. Fewer labels are needed to measure this by the log loss
-    than by the error rate.
+    overconfident one expects too little of both. Fewer labels are needed to measure this by the log
+    loss than by the error rate.
     """
     # At most as many errors per unit of log loss as guessing makes: no overflow.
     errors_per_loss = expected / np.maximum(expected_log_loss, _SMALLEST)
@@ -92,11 +92,11 @@ def calibrated(expected: Array, expected_log_loss: Array, log_loss: Array) -> Ar
 
 
 def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
-    """Return the weighted mean of a curve by the labels and what the model expects of itself.
+    """Return the weighted mean of a curve from the labels and one that the model itself expects.
 
-    That is expected + w (judged − expected), the weight w from the variances of the two at the end,
-    where ``sampling`` is the standard error of the judged. Where they differ by more than these
-    allow, the expectation is taken to be wrong.
+    It is expected + w (judged − expected). The weight w comes from the variances of the two at the
+    end, where ``sampling`` is the standard error of ``judged``. If they differ by more than these
+    variances allow, the expectation is assumed to be wrong.
     """
     difference = float(judged[-1] - expected[-1])
     doubt = max((_SELF_DOUBT * float(expected[-1])) ** 2, difference**2 - sampling**2)
@@ -106,7 +106,7 @@ def reconcile(judged: Array, expected: Array, sampling: float) -> Array:
 
 
 class PowerLaw(NamedTuple):
-    """A fit a + b x^−c, and by how much it misses."""
+    """A fit a + b x^−c, and its error."""
 
     a: float
     b: float
@@ -180,7 +180,7 @@ class ErrorTrend:
 
     @cached_property
     def _plausible(self) -> list[PowerLaw]:
-        """The fits that are nearly as good as the best, and the best one first."""
+        """The fits that are nearly as good as the best, the best one first."""
         grid = [self._fit(c) for c in _POWERS]
         fits = sorted([*grid, self._refined(grid)], key=lambda fit: fit.misfit)
         negligible = _NEGLIGIBLE * float(np.mean(np.abs(self.values)))

@@ -1,4 +1,4 @@
-"""Learning curves from one fit, by theory, and what more the theory says about the pool."""
+"""Learning curves by theory, from one fit, and what else the theory says about the pool."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -37,33 +37,33 @@ def learning_curve(
     tol: float = 3e-4,
     max_iter: int = 200,
 ) -> LearningCurve:
-    """Return the error on unseen data, averaged over training sets of any size, without refitting.
+    """Return the average error on unseen data for training sets of any size, without refitting.
 
-    The kernel stays as it was tuned on the whole table; only the training set varies. Theory is
-    that of exact or EP inference, whatever the estimator's own.
+    The kernel stays as tuned on the whole table; only the training set varies. The theory is that
+    of exact inference for regression and of EP for classification, whatever the estimator uses.
 
     Parameters
     ----------
     estimator : GaussianProcessClassifier, GaussianProcessRegressor, or a Pipeline ending in one
-        Fitted or not; if not, a copy is fitted to the whole table first.
+        If it is not fitted, a copy is fitted to the whole table first.
     X : array-like of shape (n_samples, n_features)
         The pool from which training sets are drawn.
     y : array-like of shape (n_samples,)
     train_sizes : sequence of int or of float
         Numbers of examples, or fractions of the table.
     resampling : {"subsample", "bootstrap"}
-        Draw without replacement, and judge by the examples left out (m = n is leave-one-out), or
-        with replacement, also more than n times, and judge by the examples out of the bag.
+        Draw without replacement and score on the examples left out (m = n is leave-one-out), or
+        draw with replacement, possibly more than n times, and score on the examples out of the bag.
     theory : {"auto", "cavity", "pairs", "variational"}
-        "cavity" puts each example into the average of all others. "pairs" adds what pairs of
-        examples do together: closer to refits in regression from little data, the same in
-        classification. "variational" is the older theory, for regression and "bootstrap" only.
+        "cavity" treats each example within the average over all others. "pairs" adds the joint
+        effects of pairs: it is closer to refits in regression with little data, and the same in
+        classification. "variational" is the older theory, for regression with "bootstrap" only.
         "auto" is "pairs" for regression and "cavity" for classification.
     sample_weight : array-like of shape (n_samples,), optional
-        A population in which some examples are drawn (and judged) more often than others.
+        How often each example is drawn (and scored), relative to the others.
     tol : float
-        Residual at which the theory's equations count as solved; the default leaves averages four
-        digits, more than the theory itself.
+        Residual at which the theory's equations count as solved. The default gives averages to four
+        digits, more than the accuracy of the theory itself.
     max_iter : int
 
     Returns
@@ -113,7 +113,7 @@ def _warn_about(curve: LearningCurve, tol: float) -> None:
 
 @dataclass(frozen=True)
 class TheorySource(Source):
-    """What a curve by theory was made of.
+    """What a curve by theory was computed from.
 
     ``solutions`` are, for each size, the averages of every latent function; ``solve`` finds those
     of one of them from pool, sizes and law.
@@ -149,9 +149,9 @@ class TheorySource(Source):
     def trend(self, measure: str) -> ErrorTrend:
         """Return the held-out curve up to most of the pool, drawn without replacement.
 
-        It is meant for the population, not for the pool: the error is a mean of what the labels say
-        and of what the model expects of itself, and so may differ from the curve's by less than the
-        sampling error. That the mean is less uncertain than the labels is not counted.
+        It estimates the population's error, not the pool's: a weighted mean of the error on the
+        labels and the error that the model itself expects. It may differ from the curve's error by
+        less than the sampling error. The lower uncertainty of the mean is not taken into account.
         """
         sizes, held_out, expected = self._trends
         points, share = np.stack([getattr(found, measure) for found in held_out]), self.inputs.share

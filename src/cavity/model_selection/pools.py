@@ -82,7 +82,7 @@ class PoolInputs:
         return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
 
     def _pool(self, process: FittedProcess, y: Array) -> Pool:
-        """Return a pool in which the likelihood has taken over the kernel's noise, if it can.
+        """Return a pool in which the likelihood includes the kernel's noise, if possible.
 
         An example drawn twice has one latent value, and the noise of each draw. Noise that differs
         from input to input stays in the kernel.
@@ -96,7 +96,7 @@ class PoolInputs:
         return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y), noise)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
-        """Return the leave-one-out cavities of the fit, if that was to the pool itself."""
+        """Return the leave-one-out cavities of the fit, if it was to the pool itself."""
         fit, tables = process.fits[0], (process.X_train_, self.X)
         # Lists of objects never count as equal.
         same = all(isinstance(X, np.ndarray) for X in tables) and np.array_equal(*tables)
@@ -210,7 +210,7 @@ def _check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
     if sizes.size > min(_MOST_SIZES, n):
         raise ValueError(
             f"train_sizes has {sizes.size} entries for {n} examples: give at most "
-            f"{min(_MOST_SIZES, n)}; curve.forecast() reads off any size between them."
+            f"{min(_MOST_SIZES, n)}; curve.forecast() gives any size in between."
         )
     if not np.all(np.isfinite(sizes)) or np.any(sizes <= 0):
         raise ValueError(f"train_sizes must be positive; got {train_sizes!r}.")

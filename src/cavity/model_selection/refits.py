@@ -1,4 +1,4 @@
-"""Many fits to random training sets from one pool, side by side."""
+"""Many fits to random training sets from one pool, in parallel."""
 
 import sys
 import time
@@ -112,7 +112,7 @@ class SizeRefits(NamedTuple):
 class Refitter:
     """Fits an estimator's model to rows of the pools, one for each latent function.
 
-    Every draw of an example has the kernel's noise, which the pools do not hold, for itself.
+    The kernel's noise, which the pools do not hold, is independent for every draw of an example.
     """
 
     pools: Sequence[Pool]
@@ -120,7 +120,7 @@ class Refitter:
     method: Method
 
     def refit_each(self, draws: Sequence[Array]) -> list[SizeRefits]:
-        """Refit to several training sets, on one thread of BLAS: two may round differently."""
+        """Refit to several training sets, on one BLAS thread: two may round differently."""
         with one_thread():
             return [self._refit(rows) for rows in draws]
 
@@ -137,7 +137,7 @@ class Refitter:
             return Marginals(np.zeros(prior.size), prior.diag), Report(True, 0, 0.0, "")
         index, weight = rows, np.ones(len(rows))
         if not pool.noise and not self.method.ordered:
-            # Draws that are alike in everything are one row that counts more.
+            # Identical draws become one row that counts more.
             index, counts = np.unique(rows, return_counts=True)
             weight = counts.astype(float)
         K = prior.K[np.ix_(index, index)]

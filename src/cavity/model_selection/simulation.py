@@ -32,34 +32,34 @@ def simulate_learning_curve(
     random_state: Any = None,
     verbose: int = 0,
 ) -> LearningCurve:
-    """Return the error on unseen data, averaged over training sets of any size, by refitting.
+    """Return the average error on unseen data for training sets of any size, by refitting.
 
-    The slow truth that `learning_curve` predicts. Kernel, preprocessing and the normalisation of
-    the target stay as they were fitted to the whole table; inference is the estimator's own.
+    This slow simulation measures what `learning_curve` predicts. Kernel, preprocessing and target
+    normalisation stay as fitted to the whole table; inference is the estimator's own.
 
     Parameters
     ----------
     estimator, X, y, train_sizes, resampling
         As in `learning_curve`.
     n_repeats : int
-        How many training sets of each size, at least two. At m = n without replacement each
-        leaves out another example: never more than n of them.
+        Number of training sets of each size, at least two. At m = n without replacement each leaves
+        out a different example, so there are at most n.
     sample_weight : array-like of shape (n_samples,), optional
-        A population in which some examples are drawn (and judged) more often than others. Without
-        replacement each example then enters by itself, and the size holds on average.
+        How often each example is drawn (and scored), relative to the others. Without replacement,
+        examples are then drawn independently, and the size is exact only on average.
     n_jobs : int or None
-        How many refits go on at a time; each keeps to one thread of BLAS. Changes nothing but the
-        time.
+        Number of refits to run in parallel, each on one BLAS thread. It does not change the
+        results.
     random_state : int, RandomState instance or None
-        Draws the training sets. Those of one size do not depend on the other sizes.
+        Controls the training sets. Those of one size do not depend on the other sizes.
     verbose : int
-        1 prints a line about each size.
+        1 prints a line for each size.
 
     Returns
     -------
     LearningCurve
-        With ``theory="simulation"`` and the averages' standard errors over training sets in
-        ``standard_error``. What no training set has left out is NaN.
+        With ``theory="simulation"``, and the standard errors of its averages in ``standard_error``.
+        Values of examples that no training set left out are NaN.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def simulate_learning_curve(
 
 @dataclass(frozen=True)
 class RefitSource(Source):
-    """What a simulated curve was made of; ``refits`` are those of each size."""
+    """What a simulated curve was computed from; ``refits`` are those of each size."""
 
     law: Draws
     refits: Sequence[SizeRefits]
@@ -101,7 +101,7 @@ class RefitSource(Source):
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Refuse: no fits are kept."""
         raise ValueError(
-            "A simulation keeps no fits for predictions at new inputs: learning_curve() does that."
+            "A simulation keeps no fits for predictions at new inputs: use learning_curve()."
         )
 
     def measure(self, g: Measure) -> Array:
@@ -110,7 +110,7 @@ class RefitSource(Source):
         found = np.stack([r.by_example(scores.measure(g, r.latent)) for r in self.refits])
         for points in found:
             known = np.isfinite(points)
-            # Examples that were never absent shall not change the average.
+            # Examples that were never absent must not change the average.
             points[~known] = points[known] @ share[known] / np.sum(share[known])
         return found
 
@@ -177,8 +177,8 @@ def _warn_about(source: RefitSource) -> None:
     empty = source.inputs.sizes[np.isnan(source.means["test_error"][0])]
     if len(empty):
         warnings.warn(
-            f"At train_sizes {empty.tolist()} no training set has left any example out, so that "
-            "there are no held-out averages: raise n_repeats, or draw fewer examples.",
+            f"At train_sizes {empty.tolist()} no training set has left any example out, so there "
+            "are no held-out averages: raise n_repeats, or draw fewer examples.",
             UserWarning,
             stacklevel=3,
         )

@@ -23,7 +23,7 @@ class Suspect:
     suggestion : object
         What the other examples predict.
     probability : float
-        Of the label as given, or its density, held out and averaged over training sets.
+        Held-out probability (or density) of the label as given, averaged over training sets.
     doubt : float
         Log odds against the label, or how many standard deviations the target is off.
     error : float
@@ -59,5 +59,5 @@ class Suspects(RowTable[Suspect]):
 
 
 def most_doubtful(doubt: Array, k: int) -> Array:
-    """Return the places of the k largest doubts, the largest first; NaN comes last."""
+    """Return the positions of the k largest doubts, the largest first; NaN comes last."""
     return np.argsort(-doubt, kind="stable")[:k]

@@ -7,9 +7,9 @@ L Lᵀ = I + S G S, the prediction of example i from those before it in the bloc
     m_i = m⁰_i + Σ_{j<i} V_ji w_j,  v_i = G_ii − Σ_{j<i} V_ji²,
     V = L⁻¹ S G,  w = L⁻¹ S⁻¹ (ν − τ m⁰),
 
-and its site follows from m_i and v_i. The two are computed in turns, a few matrix operations for
+and its site follows from m_i and v_i. The two are computed in turn, by a few matrix operations for
 all examples at once. The system is triangular, so the first k examples are exact after k rounds;
-usually a handful of rounds is enough for all.
+usually a few rounds are enough for all.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from cavity.sites import Marginals, Matched, Moments, Sites, expand, match
 _CLOSE = 1e-11
 """Change of the predictions, in their own standard deviations, at which the rounds stop."""
 _SMALLEST_REST = 1e-12
-"""The least share of its variance that an example may leave."""
+"""Least share of its variance that an example must leave."""
 
 
 class Block(NamedTuple):
@@ -70,7 +70,7 @@ def site_through_noise(
         tau, nu = expand(c.mean, d1, d2)
         return Matched(moments, Sites(tau / (1.0 + noise * tau), nu / (1.0 + noise * tau)))
     log_z, d1, d2 = moments
-    # Rounding may let an example that is far out leave no variance at all, or less.
+    # With an example far out, rounding may make the remaining variance zero or negative.
     d2 = np.maximum(d2, (_SMALLEST_REST - 1.0) / np.maximum(c.variance, np.finfo(float).tiny))
     return Matched(moments, match(c, Moments(log_z, d1, d2)))
 
@@ -81,7 +81,7 @@ def solve_block(
     """Predict each example of a block by the posterior and the examples before it."""
     M = posterior.cov @ seen.phi
     G = seen.phi.T @ M
-    # Rounding takes variances below zero where the prior's are sixteen orders larger.
+    # Rounding makes variances negative if the prior's are sixteen orders larger.
     np.fill_diagonal(G, clip(np.diagonal(G), low=0.0))
     before = c = Marginals(seen.phi.T @ posterior.mean, np.diagonal(G))
     scale = 1.0 / (c.variance + seen.residual + seen.noise + np.finfo(float).tiny)
@@ -89,7 +89,7 @@ def solve_block(
     # The first k examples are exact after k rounds, whatever the change.
     while rounds < len(y) and change > _CLOSE:
         rounds += 1
-        # Matched with γ in it and then used without: growing and deleting in one step.
+        # Matched with γ included, then used without it: growing and deleting in one step.
         whole = Marginals(c.mean, c.variance + seen.residual)
         moments, sites = site_through_noise(likelihood, y, whole, seen.noise)
         last = c

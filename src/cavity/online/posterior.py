@@ -1,4 +1,4 @@
-"""What is kept of a stream: a Gaussian over the function's values at the basis points.
+"""What is kept from a stream: a Gaussian over the function's values at the basis points.
 
 With K = L Lᵀ the prior covariance at the basis points Z, their values are f = L f̃ with f̃ ~ N(0, I)
 before any data and f̃ ~ N(μ, Σ) after. In these coordinates everything stays well conditioned,
@@ -16,20 +16,20 @@ from cavity.priors import KernelRule
 from cavity.sites import Marginals
 
 BLOCK = 64
-"""The most examples that are learned together."""
+"""Maximum number of examples learned together."""
 CHUNK = 2048
-"""Rows of a table that are computed with together."""
+"""Rows of a table that are processed together."""
 
 
 class Options(NamedTuple):
     """How to learn."""
 
     budget: int
-    """The most basis points."""
+    """Maximum number of basis points."""
     novelty: float
-    """Residual variance of a novel input, at least, as a share of its prior variance."""
+    """Least residual variance of a novel input, as a share of its prior variance."""
     forget: float = 1.0
-    """By how much old evidence is multiplied with each example."""
+    """Factor by which each example discounts the evidence of earlier ones."""
 
     @property
     def interval(self) -> int:
@@ -69,7 +69,7 @@ class OnlinePosterior(NamedTuple):
 class BasisFeatures(NamedTuple):
     """Some inputs in the coordinates of the basis points: φ, a column for each input, and γ.
 
-    Beside them the prior variance k(x, x) without noise, and the variance of the kernel's noise.
+    It also has the prior variance k(x, x) without noise, and the variance of the kernel's noise.
     """
 
     phi: Array
@@ -90,7 +90,7 @@ def features(rule: KernelRule, posterior: OnlinePosterior, X: Array) -> BasisFea
     if not len(posterior.Z):
         return BasisFeatures(np.empty((0, len(X))), prior, prior, noise)
     phi = solve_lower(posterior.L, np.ascontiguousarray(rule.matrix(X, posterior.Z).T))
-    # Rounding may take the residual variance of a basis point below zero.
+    # Rounding may make the residual variance of a basis point negative.
     return BasisFeatures(phi, clip(prior - column_square_sums(phi), low=0.0), prior, noise)
 
 

@@ -104,7 +104,7 @@ def _learn_last(
     """Learn the example whose input has just become the last basis point."""
     inside = seen._replace(phi=posterior.L[-1][:, None], residual=np.zeros(1))
     block = solve_block(posterior, likelihood, y, inside)
-    # Where one input is new the next may be, and most of a large block would be wasted.
+    # If one input is new, the next may be too, and most of a large block would be wasted.
     size = max(1, posterior.size // 2)
     return block.learn(posterior, 1)._replace(size=size), block.moments.log_z
 

@@ -24,11 +24,11 @@ def sweep(
     y: Array,
     sweeps: int,
 ) -> tuple[OnlinePosterior, Report]:
-    """Return EP's posterior and evidence of a table, after at most so many rounds.
+    """Return EP's posterior and evidence of a table, after at most this many rounds.
 
     The basis points are those of the given posterior, and residual variances are independent from
-    example to example. The sites to begin with are those of one pass from the prior at these basis
-    points, so that what the given posterior has learned does not count twice.
+    example to example. The first sites are those of one pass from the prior at these basis points,
+    so that what the given posterior has learned does not count twice.
     """
     if not len(posterior.Z):
         # The function is zero everywhere, so the examples are independent.

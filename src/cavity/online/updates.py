@@ -36,7 +36,7 @@ def scores(posterior: OnlinePosterior) -> Array:
 
 
 def delete(posterior: OnlinePosterior, i: int) -> OnlinePosterior:
-    """Take a basis point out, at the least KL divergence from the old posterior to the new.
+    """Remove a basis point, with the least KL divergence from the old posterior to the new.
 
     The projection is the posterior *given* that [K⁻¹ f]_i = w·f̃ vanishes, w = L⁻¹ e_i: that
     the point's value is the one that the others predict. No other basis point's value depends on

@@ -1,4 +1,4 @@
-"""What inference asks of a prior over the latent values, and of the posterior it turns into."""
+"""What inference needs from a prior over the latent values and from its posterior."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -49,7 +49,7 @@ class Prior(Protocol):
         """Whether K is a matrix and all rows are one block."""
 
     def features(self, rows: Rows) -> Any:
-        """Return the rows as the prior sees them; computed once in each visit."""
+        """Return the rows as the prior sees them; computed once per visit."""
 
     def sums(self, seen: Any, sites: Sites) -> Any:
         """Return what a block of rows adds to the posterior."""
@@ -70,7 +70,7 @@ class Posterior(Protocol):
         """½ log det(I + K T)."""
 
     def local(self, seen: Any, sites: Sites | None) -> Local:
-        """Return what the posterior says of each row of a block."""
+        """Return what the posterior says about each row of a block."""
 
     def under(self, sums: Any) -> "Posterior":
         """Return the posterior with the same precisions and other sources ν."""
@@ -99,14 +99,14 @@ class RowsPosterior(Protocol):
         """Weights α = ν − τ μ."""
 
     def local(self) -> Local:
-        """Return what the posterior says of each row."""
+        """Return what the posterior says about each row."""
 
     def solve(self, v: Array) -> Array:
         """Return B⁻¹ v, B = I + S K S."""
 
 
 class Coupling(Protocol):
-    """All latent values at once: what Newton's method for the means asks of a prior."""
+    """All latent values at once: what Newton's method for the means needs from a prior."""
 
     @property
     def diag(self) -> Array:
@@ -114,7 +114,7 @@ class Coupling(Protocol):
 
     @property
     def factors_cheaply(self) -> bool:
-        """Whether a factorisation costs no more than some ten products with K."""
+        """Whether a factorisation costs no more than about ten products with K."""
 
     def product(self, a: Array) -> Array:
         """Return K a."""

@@ -77,7 +77,7 @@ class DensePrior:
 
     @property
     def factors_cheaply(self) -> bool:
-        """Whether a factorisation costs no more than some ten products with K."""
+        """Whether a factorisation costs no more than about ten products with K."""
         return self.size <= _SMALL
 
     def product(self, a: Array) -> Array:
@@ -93,7 +93,7 @@ class DensePrior:
         return sites
 
     def condition(self, sums: Sites | None = None, alpha: Array | None = None) -> "DensePosterior":
-        """Return the posterior given the sites, and its α where that is known already."""
+        """Return the posterior given the sites, and its α if already known."""
         if sums is None:
             zero = namespace(self.K).zeros_like(self.diag)
             return DensePosterior(self, Sites(zero, zero), zero)
@@ -102,8 +102,8 @@ class DensePrior:
     def inverse_plus(self, noise: Array) -> tuple[Array, Array]:
         """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise).
 
-        The last answer is remembered: the same one serves the equations, their evidence and its
-        gradient.
+        The last result is kept, because the equations, their evidence and its gradient need the
+        same one.
         """
         xp = namespace(self.K)
         if self._inverse is None or not xp.all(self._inverse[0] == noise):
@@ -114,7 +114,7 @@ class DensePrior:
 
 
 class _Factor:
-    """chol(B), turned in place into its inverse when that is first asked for."""
+    """chol(B), turned in place into its inverse when that is first needed."""
 
     def __init__(self, L: Array) -> None:
         self._L = L
@@ -155,7 +155,7 @@ class DensePosterior:
     sites : Sites
         Precisions τ ≥ 0 and precision-times-means ν.
     alpha : array of shape (n,), optional
-        The weights α = ν − τ μ, where they are known already.
+        The weights α = ν − τ μ, if already known.
     """
 
     def __init__(self, prior: DensePrior, sites: Sites, alpha: Array | None = None) -> None:
@@ -179,8 +179,8 @@ class DensePosterior:
     def alpha(self) -> Array:
         """Return α = ν − S B⁻¹ S K ν = S B⁻¹ S⁻¹ ν, each entry of ν in the form that is safe.
 
-        The first form cancels where a site dominates (τ K large), the second divides by zero
-        where a site is empty; both are linear in ν.
+        The first form cancels if a site dominates (τ K large), the second divides by zero if a
+        site is empty; both are linear in ν.
         """
         xp = namespace(self._s)
         strong, nu = self._strong, self.sites.nu
@@ -206,7 +206,7 @@ class DensePosterior:
         return self.sites.tau * self.prior.diag > 1.0
 
     def local(self, seen: Rows | None = None, sites: Sites | None = None) -> Local:
-        """Return marginals with all that is needed to take a site out of them."""
+        """Return marginals with all that is needed to remove a site from them."""
         return self._local
 
     @cached_property
@@ -315,13 +315,13 @@ class DensePosterior:
         if slope.diagonal is not None:
             M = add_to_diagonal(M, slope.diagonal)
         if other is not None:
-            # ½(vα' + αv') as two squares, so that M is updated where it stands.
+            # ½(vα' + αv') as two squares, so that M is updated in place.
             M = add_outer(M, 0.25, self.alpha + other.alpha)
             M = add_outer(M, -0.25, self.alpha - other.alpha)
         return add_outer(M, 0.5, self.alpha)
 
     def _curved(self, slope: Slope) -> Array:
-        """Return −½ p R, R = S B⁻¹ S, or the matrix that stands in its place."""
+        """Return −½ p R, R = S B⁻¹ S, or the matrix that replaces it."""
         if slope.matrix is not None:
             return slope.matrix
         if slope.precision == 0.0:

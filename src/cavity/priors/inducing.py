@@ -32,12 +32,12 @@ class Features(NamedTuple):
     prior: Array
     """k(x, x)."""
     left: Array
-    """r, the variance that the inducing points leave to each row; its site acts on it, too."""
+    """r, the variance of each row that the inducing points leave; its site acts on it, too."""
     beyond: Array | float = 0.0
-    """The same where no site acts on it."""
+    """The same if no site acts on it."""
 
     def scaled(self, sites: Sites) -> tuple[Array, Sites]:
-        """Return e = 1 + τ r and the sites on P u that the rows' own sites amount to."""
+        """Return e = 1 + τ r and the sites on P u that the rows' own sites are equivalent to."""
         e = 1.0 + sites.tau * self.left
         return e, Sites(sites.tau / e, sites.nu / e)
 
@@ -50,7 +50,7 @@ class Features(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """All that the posterior of u needs of the rows."""
+    """All that the posterior of u needs from the rows."""
 
     gram: Array
     """P' D P; NumPy fills in the lower triangle only."""
@@ -91,7 +91,7 @@ class Whitened(NamedTuple):
         return nu - D * matmul(seen.P, self.w)
 
     def local(self, seen: Features, sites: Sites) -> Local:
-        """Return what the posterior says of each row."""
+        """Return what the posterior says about each row."""
         e, (D, nu) = seen.scaled(sites)
         m, s = matmul(seen.P, self.w), self.spread(seen.P)
         q = Marginals((m + seen.left * sites.nu) / e, seen.left / e + s / e**2)
@@ -103,8 +103,8 @@ class Whitened(NamedTuple):
 class InducingPrior(NamedTuple):
     """Latent values f = P u + e, e independent from row to row (FITC).
 
-    With ``whole=False`` the sites act on P u alone, and the rest of the variance is handed to the
-    method: the split of the variational bound.
+    With ``whole=False`` the sites act on P u alone, and the rest of the variance is left to the
+    method, as in the variational bound.
     """
 
     rule: KernelRule
@@ -172,7 +172,7 @@ class InducingPosterior(NamedTuple):
         return self.values.half_log_det
 
     def local(self, seen: Features, sites: Sites | None) -> Local:
-        """Return what the posterior says of each row of a block."""
+        """Return what the posterior says about each row of a block."""
         return self.values.local(seen, _given(seen, sites))
 
     def under(self, sums: Sums) -> "InducingPosterior":

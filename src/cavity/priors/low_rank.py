@@ -20,12 +20,12 @@ from cavity.priors.inducing import Features, Whitened, left_over
 from cavity.sites import Local, Sites
 
 _FEWEST = 650
-"""Rows from which on a low-rank approximation of K pays: fits at n = 500 cost 14 % more with it,
-at 800 8 % less, at 1,600 a third less."""
+"""From this many rows on a low-rank approximation of K pays: with it, fits at n = 500 cost 14 %
+more, at 800 8 % less, at 1,600 a third less."""
 _ENOUGH, _SHARE = 250, 8
-"""So many rows may be chosen, or one in eight of a large table."""
+"""At most about this many rows are candidates, or one in eight of a large table."""
 _RTOL = 3e-5
-"""Variance left over, as a share of the largest, that is not worth another column."""
+"""If no variance above this share of the largest remains, no column is added."""
 
 
 class InducingRows:
@@ -81,7 +81,7 @@ class InducingRowsPosterior:
         return self.values.alpha(self.seen, self.sites)
 
     def local(self) -> Local:
-        """Return what the posterior says of each row."""
+        """Return what the posterior says about each row."""
         return self.values.local(self.seen, self.sites)
 
     def solve(self, v: Array) -> Array:
@@ -93,15 +93,15 @@ class InducingRowsPosterior:
 
 
 def low_rank_of(prior: DensePrior, *, rough: bool = True) -> InducingRows | None:
-    """Return a low-rank approximation of a dense prior, None where it would not pay.
+    """Return a low-rank approximation of a dense prior, or None if it would not pay.
 
-    The points are chosen among every few rows, by a pivoted Cholesky factorisation.
+    The points are chosen from every few rows by a pivoted Cholesky factorisation.
 
     Parameters
     ----------
     prior : DensePrior
     rough : bool
-        Whether to accept one that leaves something over because all of these rows matter.
+        Whether to accept an inexact one, if all of these rows matter.
     """
     K, n = prior.K, prior.size
     if n < _FEWEST or not is_numpy_array(K):

@@ -61,7 +61,7 @@ class Counts:
 class Goal:
     """A box to type a goal into; the page's script answers from a tabulated curve.
 
-    There is text before and after the box, and a number in it from the start. The unit is the
+    There is text before and after the box, and an initial number in it. The unit is the
     curve's value for a one in the box: 0.01 for percentages. Sizes increase.
     """
 

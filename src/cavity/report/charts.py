@@ -76,7 +76,7 @@ def agreement(bins: list[Json], x_title: str, y_title: str) -> Json:
 
 
 def histogram(bars: list[Json], kinds: list[str], title: str, form: str) -> Json:
-    """Draw stacked bars, which have lower, upper, kind, count, and from below to above."""
+    """Draw stacked bars; each has lower, upper, kind, count, and its ends below and above."""
     color: Any = alt.value(_ACCENT)
     if len(kinds) > 1:
         color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_ACCENT, _FAINT]))

@@ -1,4 +1,4 @@
-"""The parts of an analysis: scores, calibration, rows worth a look, learning curve, relevance."""
+"""The parts of an analysis: scores, calibration, rows to check, learning curve, relevance."""
 
 import math
 import warnings

@@ -15,8 +15,8 @@ from cavity.resampling.theories import Theory
 from cavity.sites import Sites, cavity
 from cavity.solvers import contraction, solve
 
-# First-order steps after a factorisation: at most so many, or until this share of the change is
-# left. Without them ten sizes take 1.3 (Pima) to 3 times (crabs) as many factorisations.
+# First-order steps after a factorisation: at most this many, or until this share of the change
+# remains. Without them ten sizes take 1.3 (Pima) to 3 times (crabs) as many factorisations.
 _STEPS, _ENOUGH = 3, 0.05
 _SHORTEST, _LONGEST = 0.1, 1.5
 _TINY = float(np.finfo(float).tiny)
@@ -24,14 +24,14 @@ _TINY = float(np.finfo(float).tiny)
 _FAR_OFF = 1.0
 # ... nor for a larger change of a log variance.
 _FARTHEST = 2.0
-# An iteration is not taken to contract faster than this.
+# An iteration is never assumed to contract faster than this.
 _FASTEST = 0.05
 
 
 class OthersSquares:
     """Σ_ij² off the diagonal, for products.
 
-    Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is next to nothing.
+    Σ_ij = −[B⁻¹]_ij/(s_i s_j), except where a site is almost empty.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class OthersSquares:
         return self._with_weak(total, weak, w) if weak.shape[0] else total
 
     def _with_weak(self, total: Array, weak: Array, w: Array) -> Array:
-        """Add what the weakest sites give to the others, and put in what they get."""
+        """Add what the weakest sites give to the others, and set what they receive."""
         xp = namespace(w)
         q = self._posterior
         squares = q.cross_covariance(xp.take(q.prior.K, weak, axis=0)) ** 2
@@ -67,14 +67,14 @@ class OthersSquares:
 class AveragedPosterior:
     """Averages under given effective sites.
 
-    Where inference does not respond as its own variance says, predictions and their spread follow
-    from the response χ = (K⁻¹ + diag u_χ)⁻¹ instead of G. ``pool`` are the averages with each
-    example's own site, ``held_out`` those without it.
+    If the response of the inference differs from its own variance, predictions and their spread
+    follow from the response χ = (K⁻¹ + diag u_χ)⁻¹ instead of G. ``pool`` are the averages with
+    each example's own site, ``held_out`` those without it.
     """
 
     def __init__(self, prior: DensePrior, sites: EffectiveSites) -> None:
         self.prior, self.sites = prior, sites
-        # First, so that its matrix is gone before the other's is made.
+        # First, so that its matrix is freed before the other's is made.
         u, gamma, _, u_chi = sites
         with_u = None if u_chi is None else prior.condition(Sites(u, gamma)).local()
         self._posterior = prior.condition(Sites(sites.response, sites.gamma))
@@ -188,14 +188,14 @@ class AveragesPoint:
             moved = _distance(cavities, last.cavities)
             changed = _distance(self.held_out, last.held_out)
             self.residual *= max(_FASTEST, contraction(moved, changed))
-        # From the prior, the way to the solution leads over larger residuals: nothing is rejected
-        # but what is not a number.
+        # From the prior, residuals may grow on the way to the solution: nothing is rejected unless
+        # it is not a number.
         self.merit = 0.0 if np.isfinite(self.residual) else -np.inf
 
     def target(self) -> Array:
         """Return the cavities found, moved on by first-order steps if these can be trusted."""
         found, posterior = self.held_out, self._posterior
-        # Its matrices shall not lie beside those of the next point.
+        # Free its matrices before those of the next point are made.
         del self._posterior
         scale = posterior.prior.diag
         x, last, step = pack(found, scale), None, 1.0
@@ -207,7 +207,7 @@ class AveragesPoint:
             move = pack(found, scale) - x
             if last is not None:
                 # How much of it to make, from how it differs from the last one (Aitken). Whole
-                # moves do not contract under wide priors: on wine ten times the factorisations.
+                # moves do not contract under wide priors: wine needs ten times the factorisations.
                 turn = move - last
                 length = -step * float(last @ turn) / max(float(turn @ turn), _TINY)
                 step = min(max(length, _SHORTEST), _LONGEST)
@@ -230,7 +230,7 @@ def solve_averages(
         nonlocal last
         c = unpack(x, scale)
         point = AveragesPoint(theory, c, AveragedPosterior(pool.prior, theory(c)), last)
-        # What is not a number says nothing about the contraction.
+        # A value that is not a number says nothing about the contraction.
         last = point if np.isfinite(point.residual) else last
         return point
 

@@ -28,7 +28,7 @@ from cavity.sites import Marginals
 
 _KNOTS = 65
 _DRAWS = 512
-# The error on the pool is averaged over examples as well: these suffice.
+# The error on the pool is also averaged over examples: these are enough.
 _FEWER_DRAWS = 128
 
 
@@ -54,8 +54,8 @@ class ClassScores(Scores):
     ) -> Array:
         """Return the probability of a wrong class, for each number of draws by itself.
 
-        An example that was drawn is nearly always right, one that was not often wrong: over both
-        together the prediction is far from Gaussian.
+        Predictions are nearly always right at an example that was drawn, and often wrong at one
+        that was not: over both together they are far from Gaussian.
         """
         p = occupancy.probability
         each = zip([1.0 - p.sum(axis=0), *p], self.wrong(held_out, occupancy.s), strict=True)
@@ -107,7 +107,7 @@ class BinaryScores(ClassScores):
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the probability of the wrong sign.
 
-        The posterior mean rises with the field h: the sign is wrong below that where it is zero.
+        The posterior mean rises with the field h: the sign is wrong below the h where it is zero.
         """
         [c], [pool] = averages, self.pools
         yield _wrong_side(pool.y, c)
@@ -180,7 +180,7 @@ class MulticlassScores(ClassScores):
         return log_p - logsumexp(log_p, axis=-1, keepdims=True)
 
     def prediction(self, latent: Sequence[Marginals]) -> Array:
-        """Refuse: one number does not tell several classes apart."""
+        """Raise an error: one number does not tell several classes apart."""
         raise ValueError(
             "measure() needs a prediction of one number: two classes or a real target, not "
             f"{len(self.pools)} classes."

@@ -8,7 +8,7 @@ from scipy.stats import poisson
 
 from cavity.arrays import Array
 
-# Occupations that all training sets together reach less often than this do not count.
+# Occupations that are rarer than this in all training sets together are ignored.
 _NEGLIGIBLE = 1e-6
 
 

@@ -6,8 +6,8 @@ that in which two examples i and j each deviate twice, in turn:
 
     ΔG_aa = Σ_{i≠j} G_ai τ_i G_ij³ τ_j G_ja,   τ_i = ⟨t_i²⟩.
 
-It makes the average posterior variance larger: by some ten per cent where training sets are
-small, and next to nothing where nearly all examples are drawn. With Gaussian noise it also
+It makes the average posterior variance larger: by about ten per cent if training sets are
+small, and by almost nothing if nearly all examples are drawn. With Gaussian noise it also
 gives the squared error: the posterior mean misses y by −G K⁻¹ y, so that the average squared error
 is the slope, at ε = 0, of the average −G when K is replaced by K − ε y yᵀ. With other likelihoods
 it would change the variance by less than one per cent on most data sets tried, and is not used.
@@ -24,7 +24,7 @@ from cavity.resampling.pool import Averages, Pool
 from cavity.resampling.theories import curvature_moments
 from cavity.sites import Sites
 
-# Of the central difference that takes the slope in ε, relative to G over the squared error.
+# Step of the central difference for the slope in ε, relative to G over the squared error.
 _STEP = 1e-3
 _BLOCK = 256
 
@@ -50,7 +50,7 @@ def with_pairs(pool: Pool, found: SizeSolution, occupancy: Occupancy) -> SizeSol
     """Return the averages of a Gaussian likelihood with what pairs of examples add to them."""
     state, slope = _state_and_slope(pool, found, occupancy)
     (gain, held_out_gain), (error, held_out_error) = _gains_and_slopes(state, slope)
-    # All of a small gain is added; none leads above the prior.
+    # A small gain is added in full; no gain exceeds the prior variance.
     room = np.maximum(pool.prior.diag - found.pool.G, np.finfo(float).tiny)
     trust = 1.0 / (1.0 + np.maximum(gain, 0.0) / room)
     return found._replace(
@@ -121,7 +121,7 @@ def _gains(state: PairState) -> Array:
 
 
 def _power(A: Array, k: int) -> Array:
-    """Return A^k elementwise, by products: powers of NumPy's are slow from the cube on."""
+    """Return A^k elementwise, by products: NumPy's powers are slow from the cube on."""
     P = A.copy()
     for _ in range(k - 1):
         P *= A

@@ -1,4 +1,4 @@
-"""What the theories of resampling are about: a pool, averages over training sets, their sites."""
+"""What the theories of resampling work with: a pool, averages over training sets, their sites."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Averages(NamedTuple):
     V: Array
     """Variance of the prediction from training set to training set."""
     chi: Array | None = None
-    """How far the prediction moves with a unit source at the example; None where that is G."""
+    """How far the prediction moves with a unit source at the example; None if that is G."""
 
     @property
     def response(self) -> Array:
@@ -29,7 +29,7 @@ class Averages(NamedTuple):
 
     @property
     def excess_response(self) -> Array | None:
-        """χ − G: by how much the response exceeds the variance; None where there is no excess."""
+        """χ − G: by how much the response exceeds the variance; None if there is no excess."""
         return None if self.chi is None else self.chi - self.G
 
     def fields(self, x: Array) -> Marginals:
@@ -48,7 +48,7 @@ class Pool(NamedTuple):
     share: Array
     """Each example's share of the population; they sum to one."""
     loo: Averages | None = None
-    """Approximate leave-one-out cavities of all examples, where a fit has found them already."""
+    """Approximate leave-one-out cavities of all examples, if a fit has found them."""
     noise: float = 0.0
     """Variance of the kernel's own noise, which is not in the prior but in the likelihood."""
 
@@ -63,7 +63,7 @@ class EffectiveSites(NamedTuple):
     w: Array
     """Variance of the source."""
     u_chi: Array | None = None
-    """Precision with which the example holds the prediction; None where that is u."""
+    """Precision with which the example holds the prediction; None if that is u."""
 
     @property
     def response(self) -> Array:

@@ -32,8 +32,8 @@ class RepeatedSites:
     def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:
         """Yield slope and curvature, in the cavity's mean, for each number of draws.
 
-        Cavities are without the example, of shape (..., n). By ``excess`` the response of the other
-        examples exceeds the cavity's variance: a slope d moves the cavity's mean by excess × d.
+        Cavities are without the example, of shape (..., n). ``excess`` is the response of the other
+        examples minus the cavity's variance: a slope d moves the cavity's mean by excess × d.
         """
         if self._likelihood.quadratic:
             slope, curvature, _ = self._likelihood.derivatives(self._y, c.mean)

@@ -28,7 +28,7 @@ class Losses(NamedTuple):
     """Scores of predictions, for each example or averaged.
 
     ``error`` is whether the prediction is wrong, or its squared error; ``log_loss`` the negative
-    log predictive probability (or density) of the label; ``brier`` is for classes only. Of averages
+    log predictive probability (or density) of the label; ``brier`` is for classes only. In averages
     over training sets, ``support`` is the log of the label's average probability (or density).
     """
 
@@ -90,7 +90,7 @@ class Scores(ABC):
 
     @abstractmethod
     def expected(self, averages: Sequence[Averages]) -> Losses:
-        """Return the scores that models expect of themselves at examples not trained on.
+        """Return the scores that models themselves expect at examples not trained on.
 
         The label is drawn from the model's own predictive distribution. Over examples these scores
         vary far less than those of the labels, and they are right where the model is. The log loss

@@ -11,12 +11,12 @@ from cavity.resampling.pool import Averages, Pool
 from cavity.resampling.theories import cavity_theory, variational_theory
 
 THEORIES = ("cavity", "pairs", "variational")
-# Sizes through which the polynomial goes that guesses the next one's cavities. Without it ten
-# sizes take 1.3 to 1.5 times as many factorisations.
+# Number of sizes from which a polynomial predicts the next one's cavities. Without it ten sizes
+# take 1.3 to 1.5 times as many factorisations.
 _BACK = 4
-# How far that is trusted, in units of what these sizes span.
+# How far beyond them it is trusted, in units of the range of these sizes.
 _FAR = 1.0
-# Of the tolerance, for what a theory has to solve within itself.
+# Share of the tolerance for the equations inside a theory.
 _SHARE = 0.1
 
 
@@ -51,7 +51,7 @@ def solve_sizes(
     """
     found: dict[int, SizeSolution] = {}
     path = SizePath(pool)
-    # Down from all examples where a fit to them is known, elsewhere up from none.
+    # Downwards from all examples if a fit to them is known, else upwards from none.
     for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
         draws, guess = sizes[k] * pool.share, path.guess(sizes[k])
         if theory == "variational":

@@ -1,4 +1,4 @@
-"""Where rows live: in memory, and wherever else blocks of them can be visited."""
+"""Where rows are kept: in memory, or wherever else blocks of them can be visited."""
 
 from cavity.rows.base import ENGINES, RowBlocks, added
 from cavity.rows.memory import MemoryBlocks

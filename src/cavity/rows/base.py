@@ -1,4 +1,4 @@
-"""What inference asks of a table, wherever its rows live."""
+"""What inference needs from a table, wherever its rows are."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -9,14 +9,14 @@ T = TypeVar("T")
 
 
 ENGINES: dict[str, Callable[[Rows, int], Any]] = {}
-"""Every place for rows to live by its name: how it is made from rows in blocks of some size."""
+"""Every place to keep rows, by name: how to make it from rows in blocks of a given size."""
 
 
 class RowBlocks(Protocol):
     """A table in blocks of rows.
 
-    What a visit leaves behind stays with its rows, under a name: a warm start is the name of
-    another state, and rows that were lost and made again come with None.
+    What a visit returns for keeping stays with its rows, under a name. A warm start is the name
+    of another state; for rows that were lost and loaded again, nothing is kept: None.
     """
 
     def reduce(
@@ -37,7 +37,7 @@ class RowBlocks(Protocol):
         state : str
             The name under which the blocks keep what ``visit`` returns first.
         start : str, optional
-            The name under which to look where a block keeps nothing under ``state`` yet.
+            The name to look under if a block keeps nothing under ``state`` yet.
         """
 
     def collect(self, look: Callable[[Rows, Any, Any], T], shared: Any, state: str) -> Iterator[T]:

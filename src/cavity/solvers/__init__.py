@@ -1,4 +1,4 @@
-"""Iterations that know nothing of what they solve: fixed points and linear systems."""
+"""Iterations that do not depend on what they solve: fixed points and linear systems."""
 
 from cavity.solvers.conjugate_gradients import conjugate_gradients
 from cavity.solvers.fixed_point import Iterate, Solution, contraction, solve

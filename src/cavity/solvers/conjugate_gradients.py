@@ -25,7 +25,7 @@ def conjugate_gradients(
     atol : float
         Stop when the norm of weight ∘ (b − A x) is at most this.
     max_iter : int
-        The most products to form.
+        Maximum number of products.
     precondition : callable, optional
         Maps v to M v, with M symmetric positive definite and close to A⁻¹.
 

@@ -1,7 +1,7 @@
 """The one loop: from a start to a fixed point, with damping, and a report on how it ended.
 
-The caller says how good a point is and where the next full step would lead; the loop decides how
-much of that step to take and when to stop.
+The caller defines how good a point is and where the next full step would lead; the loop decides
+how much of that step to take and when to stop.
 """
 
 from collections import deque
@@ -21,14 +21,14 @@ class Iterate(Protocol):
 
     @property
     def residual(self) -> float:
-        """How far the point is from solving the equations, without dimension."""
+        """How far the point is from solving the equations; dimensionless."""
 
     @property
     def merit(self) -> float:
         """Score that a step may not lower (beyond rounding)."""
 
     def target(self) -> Array:
-        """Where a full step would lead; asked for only once the point is accepted."""
+        """Where a full step would lead; needed only once the point is accepted."""
 
 
 S = TypeVar("S", bound=Iterate)
@@ -58,7 +58,7 @@ def solve(
     memory: int = 0,
     patience: int | None = None,
 ) -> Solution[S]:
-    """Walk towards the point where ``target(x) = x``.
+    """Iterate towards the point where ``target(x) = x``.
 
     Each step goes the whole way to the target while the merit does not fall, and half as far
     after a fall; after a step that is taken the next one may be longer, up to the whole way.
@@ -73,11 +73,11 @@ def solve(
     tol : float
         The residual at which to stop.
     max_iter : int
-        The most evaluations to make.
+        Maximum number of evaluations.
     memory : int
-        How many steps back to look.
+        Number of earlier steps to extrapolate from.
     patience : int, optional
-        After how many steps that bring neither a smaller residual nor a better merit to give up.
+        Stop after this many steps without a smaller residual or a better merit.
     """
     state = evaluate(x)
     step, n_iter, history = 1.0, 1, _History(memory)
@@ -89,7 +89,7 @@ def solve(
         change = history.extrapolate(x, plain, step)
         trial, n_iter = evaluate(x + change), n_iter + 1
         while not _no_worse(trial, state) and n_iter < max_iter and step > _SMALLEST_STEP:
-            # What was extrapolated is not trusted again: fall back on the plain direction.
+            # Discard the extrapolation: fall back on the plain direction.
             step *= 0.5
             change = step * plain
             history.forget()
@@ -104,8 +104,8 @@ def solve(
 def contraction(moved: float, followed: float) -> float:
     """Estimate the factor by which one round brings points closer together, doubled to be safe.
 
-    The image of a point is closer to the fixed point by this factor than the point itself. Two
-    points are ``moved`` apart, their images ``followed``.
+    The image of a point is closer to the fixed point by this factor than the point itself.
+    ``moved`` is the distance between two points, ``followed`` that between their images.
     """
     return min(1.0, 2.0 * followed / moved) if moved else 1.0
 
@@ -117,7 +117,7 @@ class _History:
         self._points: deque[tuple[Array, Array]] = deque(maxlen=memory + 1)
 
     def forget(self) -> None:
-        """Start anew."""
+        """Start afresh."""
         self._points.clear()
 
     def extrapolate(self, x: Array, plain: Array, step: float) -> Array:

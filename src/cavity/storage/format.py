@@ -97,8 +97,8 @@ def write(
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read a file of this kind; return its header and its arrays.
 
-    There is a `StorageError` if it is not a file of this kind, is damaged, or holds anything but
-    plain arrays, and an `OSError` if it cannot be opened.
+    It raises `StorageError` if it is not a file of this kind, is damaged, or holds anything but
+    plain arrays, and `OSError` if it cannot be opened.
     """
     with Path(path).open("rb") as file:
         try:

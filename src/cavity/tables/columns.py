@@ -30,8 +30,8 @@ _TIME = re.compile(
 def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
     """Return the role of a column as an input.
 
-    It is kept on request even if it looks like an identifier or free-form text. There is an error
-    if only the user can say what to do with the column.
+    It is kept on request even if it looks like an identifier or free-form text. An error is raised
+    if only the user can decide what to do with the column.
     """
     known, is_number = column.drop_nulls(), column.dtype.is_numeric()
     _refuse_other_types(column, known, source, keep)

@@ -78,8 +78,8 @@ def _draw(strata: Array, size: int, rng: np.random.Generator) -> Array:
 class Prepared:
     """A table, ready to fit.
 
-    X are the standardised inputs of the training rows and y their class codes, where code k stands
-    for ``classes[k]``, or the target itself in regression, which has no classes. Row numbers are
+    X are the standardised inputs of the training rows. y are their class codes, where code k means
+    ``classes[k]``; in regression, which has no classes, y is the target itself. Row numbers are
     the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
     the same way; notes have a sentence for each decision about the data.
     """

@@ -29,7 +29,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 def read_text(data: bytes, source: str, separator: str | None = None) -> pl.DataFrame:
     """Return the table in the bytes of a CSV or TSV file.
 
-    By default the separator is the one of comma, semicolon and tab that is most frequent in the
+    By default the separator is whichever of comma, semicolon and tab is most frequent in the
     first line.
     """
     data = _checked_text(data, source)

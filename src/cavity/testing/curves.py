@@ -14,16 +14,16 @@ from cavity.sites import Marginals
 
 _TOL = 1e-9
 _SAME = 1e-6
-# Nodes of the slow truth, more than enough where the theory's own are too few.
+# Nodes of the slow reference, more than enough if the theory's own are too few.
 _NODES = 120
 
 
 def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
     """Check the cavity theory of learning curves for a likelihood on a small pool.
 
-    Nothing learned leaves the prior; everything learned is EP and its leave-one-out cavities;
-    the average posterior variance falls with the size; an example's effective site gives the
-    average posterior that summing over occupations and integrating over fields gives.
+    With nothing learned the result is the prior; with everything learned it is EP's, with its
+    leave-one-out cavities; the average posterior variance falls with the size; an example's
+    effective site gives the same average posterior as summing over occupations and fields.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
     for law in LAWS:
         _check_little(_solve(pool, law, 1e-7), pool)
         variances = [np.mean(_solve(pool, law, share * len(y)).pool.G) for share in (0.2, 0.5, 0.9)]
-        assert np.all(np.diff(variances) < 0.0), f"{law}: more examples do not sharpen"
+        assert np.all(np.diff(variances) < 0.0), f"{law}: more examples do not lower the variance"
         _check_sites(pool, law)
     _check_everything(_solve(pool, "subsample", len(y)), pool)
 

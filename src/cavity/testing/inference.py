@@ -13,7 +13,7 @@ from cavity.priors import DensePrior
 from cavity.sites import Rows
 from cavity.testing.tools import slope
 
-# Iterated this far, two ways to the same solution differ by less than what is asked of them.
+# Iterated this far, two ways to the same solution differ by less than the checks allow.
 _TIGHT = 1e-11
 _SAME = 1e-8
 _STEP = 1e-3
@@ -27,7 +27,7 @@ def check_inference(
     The fit converges to a finite evidence and a proper posterior; predictions at the training rows
     are its marginals; leave-one-out probabilities are probabilities; an example that counts twice
     is two equal examples; the gradient is that of the evidence; a fit that starts from its own
-    result stays there; what comes out is of the same kind as what went in, which is not modified.
+    result stays there; results have the same array type as the arguments, which are not modified.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _check_copies(method: Method, once: Problem, counts: np.ndarray[Any, Any]) -
 
 def _compare_leave_one_out(few: Fit, many: Fit, rows: np.ndarray[Any, Any]) -> None:
     got, truth = to_numpy(few.loo_log_prob())[rows], to_numpy(many.loo_log_prob())
-    # A method that meets the copies one after the other has a site of its own for each.
+    # A method that learns the copies one after the other has a separate site for each.
     spread = np.where(rows[:, None] == rows, np.abs(truth[:, None] - truth), 0.0)
     if spread.max() <= _SAME:
         _compare("with copies, loo", got, truth)

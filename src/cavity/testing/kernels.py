@@ -19,8 +19,8 @@ def check_kernel(
     The matrices are symmetric and positive semidefinite; the rule agrees with the kernel's own
     ``__call__``, ``diag`` and ``eval_gradient``, for one set of inputs, for two, and for the
     diagonal; the gradient is that of the matrix, entry by entry in the order of ``theta``; noise
-    is what ``matrix(X)`` has more on its diagonal than ``matrix(X, X)``; nothing that is handed in
-    is modified.
+    is the excess of the diagonal of ``matrix(X)`` over that of ``matrix(X, X)``; no argument is
+    modified.
 
     Parameters
     ----------

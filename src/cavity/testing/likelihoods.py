@@ -88,7 +88,7 @@ def _check_offers(lik: Likelihood, y: float) -> None:
         "expected": lambda: lik.expected(y, _grid()),
     }
     assert "tilted" in lik.offers, "a likelihood must offer tilted moments"
-    assert lik.offers <= known.keys(), f"offers knows only {sorted(known)}"
+    assert lik.offers <= known.keys(), f"offers may contain only {sorted(known)}"
     if lik.quadratic:
         _, d2, d3 = lik.derivatives(y, _MEANS)
         assert not np.any(d3), "log p is not quadratic"
@@ -98,7 +98,7 @@ def _check_offers(lik: Likelihood, y: float) -> None:
             known[name]()
         except ValueError:
             continue
-        raise AssertionError(f"{name} is not offered, but not refused either")
+        raise AssertionError(f"{name} is not offered, but does not raise an error either")
 
 
 def _check_derivatives(lik: Likelihood, y: float) -> None:
@@ -157,7 +157,7 @@ def _check_expected(lik: Likelihood, y: float) -> None:
 
 
 def _check_defaults(lik: Likelihood, y: float) -> None:
-    """Hold the closed forms against the numerical defaults, over a wide range."""
+    """Compare the closed forms with the numerical defaults, over a wide range."""
     m, v = np.meshgrid([-30.1, -1.3, 0.17, 29.0], [1e-6, 1e-2, 1.0, 1e2, 1e6])
     c = Marginals(m.ravel(), v.ravel())
     pairs = [("tilted", lik.tilted(y, c), numerical.tilted(lik, y, c))]
@@ -179,7 +179,7 @@ def _check_defaults(lik: Likelihood, y: float) -> None:
 def _check_power(lik: Likelihood, y: float) -> None:
     first = lik.power(1.0)
     f = np.linspace(-3.0, 3.0, 7)
-    message = "power(1.0) is another likelihood"
+    message = "power(1.0) changes the likelihood"
     assert_allclose(first.log_prob(y, f), lik.log_prob(y, f), rtol=1e-12, err_msg=message)
     for got, truth in zip(first.tilted(y, _grid()), lik.tilted(y, _grid()), strict=True):
         assert_allclose(got, truth, rtol=1e-8, atol=1e-300, err_msg=message)

@@ -1,4 +1,4 @@
-"""What has to hold for a place where rows live."""
+"""What has to hold for a place where rows are kept."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,8 +12,8 @@ from cavity.sites import Rows
 def check_rows(make: Callable[[Rows, int], Any]) -> None:
     """Check an engine on seven rows in blocks of three.
 
-    A visit sees every row once, in its place; what it leaves behind is kept under its name, is the
-    start of another name, and is forgotten when dropped; sums add up, the largest is the largest.
+    A visit sees every row once, in its place; what it returns for keeping is stored under its name,
+    can be the start of another name, and is forgotten when dropped; sums and maxima are right.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the checks share: targets to check on, and derivatives by differences."""
+"""Tools that the checks share: targets to check on, and derivatives by differences."""
 
 from collections.abc import Callable
 

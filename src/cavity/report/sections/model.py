@@ -14,7 +14,7 @@ _NO_PART = 0.01
 _SAME = 0.005
 _HEAD = ("method", "log evidence", "correction", "log loss", "error rate", "seconds", "converged")
 _FORECASTS = {"error": "forecast", "log_loss": "log_loss_forecast"}
-# A relative change of the error below this is not worth the labelling.
+# A smaller relative change of the error does not justify labelling more rows.
 _HARDLY = 0.02
 
 
