@@ -123,12 +123,12 @@ def fit_processes(
 ) -> list[FittedProcess]:
     """Tune every evidence as the estimator's parameters say, and infer at the optima."""
     how, n_jobs, n_restarts = estimator.optimizer, estimator.n_jobs, estimator.n_restarts_optimizer
-    tunes, told = how is not None, partial(progress_of_starts, estimator)
+    tunes, progress = how is not None, partial(progress_of_starts, estimator)
     starts = [
         starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
         for evidence, rng in zip(evidences, rngs, strict=True)
     ]
-    optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=told)
+    optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=progress)
     threads = threads_of(evidences)
     run = Parallel(n_jobs=n_jobs if len(evidences) > 1 else 1)
     with threads():

@@ -23,7 +23,6 @@ _TUNING_TOL = {True: 1e-4, False: 1e-6}
 """Residual of an inference that is good enough for a search, by whether its evidence is stationary
 in what is iterated: then its error is the square of the residual."""
 
-
 Optimizer = Callable[..., tuple[Array, float]]
 """scikit-learn's signature: optimizer(objective, initial_theta, bounds) → (theta, minimum)."""
 RandomGenerator = np.random.RandomState | np.random.Generator
