@@ -8,7 +8,7 @@ import click
 
 from cavity import __version__
 from cavity.cli.options import Terminal, command_line, opened, print_options, table_options, to_file
-from cavity.model_selection.columns import columns
+from cavity.estimators.columns import columns
 from cavity.report.analysis import analyse, compare_methods
 from cavity.report.parts import curve_of, describe_curve, kernel_text, scores_of
 from cavity.report.summary import comparison, curve_lines, quality, summarise

@@ -1,6 +1,7 @@
 """Gaussian process classification with scikit-learn's interface."""
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -14,16 +15,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
-from cavity.estimators.coding import coding
-from cavity.estimators.fitted import FittedModel, fit_processes, warn_about
+from cavity.estimators.automatic import CLASS_AMPLITUDE
+from cavity.estimators.coding import BinaryTask, coding
+from cavity.estimators.fitted import FittedModel, comparison_of, warn_about, warn_of_loo
+from cavity.estimators.fitting import Setting, way_of_tuning
 from cavity.estimators.problems import binary_evidences, classifier_rule
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
+    RowMap,
     check_classes,
     check_prior_variance,
     check_rows,
+    check_tuning,
+    is_auto,
     is_precomputed,
+    select_rows,
     unweighted_rows,
     validate_inputs,
 )
@@ -39,10 +46,12 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
     Parameters
     ----------
-    kernel : kernel object, "precomputed" or None
+    kernel : kernel object, "auto", "precomputed" or None
         Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
-        of your own. None is ``1.0 * RBF(1.0)`` with fixed hyperparameters. With "precomputed",
-        ``X`` holds covariances: square in `fit`, (new, training) in `predict`.
+        of your own. "auto" chooses among no inputs, linear, squared exponential, Matérn 5/2 and
+        their sums by the integrated evidence; inputs need no scaling. None is
+        ``1.0 * RBF(1.0)`` with fixed hyperparameters. With "precomputed", ``X`` holds
+        covariances: square in `fit`, (new, training) in `predict`.
     optimizer : "fmin_l_bfgs_b", callable or None
         How to tune the kernel's hyperparameters by maximising the evidence. None keeps them fixed.
         A callable takes ``(obj_func, initial_theta, bounds)`` and returns ``(theta, minimum)``.
@@ -69,6 +78,14 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         kernel. Laplace and variational inference need a smooth likelihood.
     tol : float or None
         Dimensionless residual at which the inference stops. None uses the method's default.
+    hyperprior : None, "hierarchical" or Hyperprior
+        Prior of the hyperparameters. None maximises the evidence, as scikit-learn does, which
+        overfits many length scales. "hierarchical" lets them deviate from a common level by a
+        spread that is learned, as kernel="auto" does. `cavity.evidence.LogNormal`, or your own
+        `cavity.evidence.Hyperprior`, is added to the log evidence.
+    average_hyperparameters : int
+        Over how many random hyperparameters predictions are averaged, at the cost of one inference
+        in `fit` for each; 0 uses the best ones only.
     verbose : int
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
@@ -79,12 +96,12 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     kernel_ : kernel object
     log_marginal_likelihood_value_ : float
         Approximate log evidence; the mean over the binary problems for more than two classes.
-    loo_proba_ : ndarray of shape (n_samples, n_classes)
-    converged_ : bool
-    n_iter_ : int
+    loo_proba_, fixed_kernel_loo_proba_ : ndarrays of shape (n_samples, n_classes)
+    kernel_comparison_ : table of the kernels that kernel="auto" has tried
+    converged_, n_iter_ : bool and int
     base_estimator_ : object
     n_features_in_ : int
-    feature_names_in_ : ndarray of str, if the inputs had names
+    feature_names_in_ : ndarray of str
 
     Examples
     --------
@@ -122,6 +139,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         likelihood: Any = "probit",
         tol: float | None = None,
         verbose: int = 0,
+        hyperprior: Any = None,
+        average_hyperparameters: int = 0,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -136,6 +155,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self.likelihood = likelihood
         self.tol = tol
         self.verbose = verbose
+        self.hyperprior = hyperprior
+        self.average_hyperparameters = average_hyperparameters
 
     # Where a warm start begins, for each binary problem.
     _thetas: Sequence[Array] = ()
@@ -154,6 +175,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
+        check_tuning(self)
         X, y = validate_inputs(self, X, y)
         check_classification_targets(y)
         labels = np.unique(y, return_inverse=True)[1]
@@ -163,19 +185,34 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         check_classes(self, classes)
         split = coding(len(classes), self.multi_class)
         tasks = split.tasks(codes)
-        own = [rows.index[t.rows] if is_precomputed(self.kernel) else None for t in tasks]
-        before = self._thetas if self.warm_start else ()
-        evidences = binary_evidences(self, X, rows, tasks, before)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
-        processes = fit_processes(self, evidences, list(map(np.random.RandomState, seeds)), own)
+        setting = self._setting(X, rows, tasks)
+        processes, comparison = way_of_tuning(self, setting.rule)(self, setting)
         self.classes_, self.n_classes_ = classes, len(classes)
-        self._model = FittedModel(processes, rows, unweighted_rows(self, X, rows), split)
+        absent = unweighted_rows(self, X, rows)
+        self._model = FittedModel(processes, rows, absent, split, comparison=comparison)
         self._thetas = [process.rule.theta for process in processes]
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
         reports = [fit.report for fit in self._model.fits]
         self.converged_ = all(report.converged for report in reports)
         self.n_iter_ = max(report.n_iter for report in reports)
         end_fit(self, X, y, sample_weight)
+
+    def _setting(self, X: Any, rows: RowMap, tasks: list[BinaryTask]) -> Setting:
+        own = [rows.index[t.rows] if is_precomputed(self.kernel) else None for t in tasks]
+        before = self._thetas if self.warm_start and not is_auto(self.kernel) else ()
+        evidences_of = partial(
+            binary_evidences, classifier=self, X=X, rows=rows, tasks=tasks, before=before
+        )
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
+        return Setting(
+            evidences_of,
+            classifier_rule(self),
+            select_rows(X, rows.index),
+            amplitude=CLASS_AMPLITUDE,
+            noise=False,
+            rngs=list(map(np.random.RandomState, seeds)),
+            columns=own,
+        )
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row of an array (n_samples, n_features)."""
@@ -216,12 +253,34 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def loo_proba_(self) -> Array:
         """Leave-one-out class probabilities of the training rows, without refitting.
 
-        If a row has a weight above one, one copy is left out. A row with weight zero gets its
-        ordinary prediction.
+        They count the tuning: to first order, the row had no part in it. When first asked for,
+        this takes one evaluation of the evidence for each hyperparameter, unless the tuning was
+        hierarchical. If a row has a weight above one, one copy is left out. A row with weight zero
+        gets its ordinary prediction.
         """
         check_is_fitted(self, "_model")
         self._check_has_proba()
+        warn_of_loo(self._model)
         return np.exp(self._model.loo_scores())
+
+    @property
+    def fixed_kernel_loo_proba_(self) -> Array:
+        """The same with the kernel as tuned on all rows: too good, the more so with many scales."""
+        check_is_fitted(self, "_model")
+        self._check_has_proba()
+        return np.exp(self._model.loo_scores(tuned_without=False))
+
+    @property
+    def loo_is_believable_(self) -> bool:
+        """Whether `loo_proba_` accounts for the tuning; if not, use `cavity.cross_val_tuned`."""
+        check_is_fitted(self, "_model")
+        return self._model.loo_is_believable
+
+    @property
+    def kernel_comparison_(self) -> Any:
+        """The kernels that kernel="auto" has tried, the best first."""
+        check_is_fitted(self, "_model")
+        return comparison_of(self._model)
 
     @property
     def evidence_correction_(self) -> float:
@@ -259,7 +318,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         ``theta`` holds log hyperparameters; with ``eval_gradient``, the gradient with respect to
         them is also returned. For more than two classes the evidence is the mean over the binary
         problems, and ``theta`` holds either one kernel's values, used for all problems, or those of
-        all kernels, concatenated. The fitted kernel never changes, whatever ``clone_kernel`` is.
+        all kernels, concatenated. The fitted kernel never changes.
         """
         check_is_fitted(self, "_model")
         return self._model.log_evidence(theta, eval_gradient)

@@ -1,28 +1,15 @@
 """What a fitted estimator keeps: latent functions, and how they relate to the user's table."""
 
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array
 from cavity.estimators.process import FittedProcess, block_slices, part_of
-from cavity.estimators.progress import progress_of_starts
 from cavity.estimators.validation import RowMap
-from cavity.evidence import (
-    Evaluation,
-    Evidence,
-    Optimum,
-    named_failure,
-    starting_points,
-    threads_of,
-    tune,
-)
 from cavity.inference import Fit
 from cavity.sites import Marginals
 
@@ -43,6 +30,13 @@ class FittedModel:
     scale: Any = 1.0
     noise: Any = 0.0
     """Noise variance of each row of a regressor's table."""
+    comparison: Any = None
+    """The kernels that were tried, if there was a choice."""
+
+    @property
+    def loo_is_believable(self) -> bool:
+        """Whether leave-one-out predictions account for the tuning well enough."""
+        return all(process.response.believable for process in self.processes if process.tuned)
 
     @property
     def fits(self) -> list[Fit]:
@@ -88,21 +82,26 @@ class FittedModel:
             f"Obtained theta with shape {theta.shape}."
         )
 
-    def loo_scores(self) -> Array:
-        """Return these scores for each row of the table, given all the others."""
-        trained = self.coding.scores([process.loo_log_proba() for process in self.processes])
+    def loo_scores(self, *, tuned_without: bool = True) -> Array:
+        """Return these scores for each row of the table, given all the others.
+
+        Unless ``tuned_without``, the row has taken part in the tuning of the kernel.
+        """
+        answers = [process.loo_log_proba(tuned_without) for process in self.processes]
+        trained = self.coding.scores(answers)
         scores, absent = trained[self.rows.position], self.rows.position < 0
         if np.any(absent):
             scores[absent] = self.scores(*self.unweighted)
         return scores
 
-    def loo_marginals(self) -> list[Marginals]:
+    def loo_marginals(self, *, tuned_without: bool = True) -> list[Marginals]:
         """Return each latent function of the first process at each row, given all the others.
 
         Rows without weight get their ordinary prediction.
         """
         [process], position = self.processes, self.rows.position
-        found = [Marginals(*(part[position] for part in fit.cavities)) for fit in process.fits]
+        cavities = process.cavities(tuned_without)
+        found = [Marginals(*(part[position] for part in c)) for c in cavities]
         absent = position < 0
         if np.any(absent):
             for q, new in zip(found, process.predict(*self.unweighted), strict=True):
@@ -113,37 +112,6 @@ class FittedModel:
 def fitted_model(estimator: Any) -> Any:
     """Return the model of a fitted estimator, or None."""
     return getattr(estimator, "_model", None)
-
-
-def fit_processes(
-    estimator: Any,
-    evidences: Sequence[Evidence],
-    rngs: Sequence[np.random.RandomState],
-    columns: Sequence[Array | None],
-) -> list[FittedProcess]:
-    """Tune every evidence as the estimator's parameters say, and infer at the optima."""
-    how, n_jobs, n_restarts = estimator.optimizer, estimator.n_jobs, estimator.n_restarts_optimizer
-    tunes, progress = how is not None, partial(progress_of_starts, estimator)
-    starts = [
-        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
-        for evidence, rng in zip(evidences, rngs, strict=True)
-    ]
-    optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=progress)
-    threads = threads_of(evidences)
-    run = Parallel(n_jobs=n_jobs if len(evidences) > 1 else 1)
-    with threads():
-        found = run(
-            delayed(_evaluate)(evidence, optimum, threads)
-            for evidence, optimum in zip(evidences, optima, strict=True)
-        )
-    each = zip(found, columns, optima, strict=True)
-    return [FittedProcess(evaluation, own, best.at_bounds) for evaluation, own, best in each]
-
-
-def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> Evaluation:
-    with threads(), named_failure(evidence.rule.with_theta(best.theta)):
-        found = evidence.at(best.theta, best.starts)
-        return found if best.starts is None or found.converged else evidence.at(best.theta)
 
 
 def warn_about(model: FittedModel) -> None:
@@ -167,3 +135,23 @@ def warn_about(model: FittedModel) -> None:
     for message in messages:
         # The warning points above the estimator's fit, to the caller's line.
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def warn_of_loo(model: FittedModel) -> None:
+    """Warn if leave-one-out predictions are too good because of the tuning."""
+    if not model.loo_is_believable:
+        warnings.warn(
+            "Leave-one-out predictions may be too good: the tuning of the hyperparameters is not "
+            "near a quadratic optimum, so that its effect cannot be removed to first order. Use "
+            "cavity.cross_val_tuned, which tunes again in every fold, or a kernel that overfits "
+            "less: kernel='auto' or hyperprior='hierarchical'.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def comparison_of(model: FittedModel) -> Any:
+    """Return the table of the kernels that were tried; an AttributeError if there was no choice."""
+    if model.comparison is None:
+        raise AttributeError("Only kernel='auto' compares kernels.")
+    return model.comparison

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.estimators.coding import BinaryTask
-from cavity.estimators.validation import RowMap, check_offers, kernel_rule, training_inputs
-from cavity.evidence import Evidence
+from cavity.estimators.validation import (
+    RowMap,
+    check_offers,
+    is_auto,
+    kernel_rule,
+    training_inputs,
+)
+from cavity.evidence import Evidence, Hyperprior
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian, likelihood
 
@@ -24,34 +30,51 @@ def classifier_rule(classifier: Any) -> Rule:
 
 
 def binary_evidences(
-    classifier: Any, X: Any, rows: RowMap, tasks: list[BinaryTask], before: Sequence[Array]
+    rule: Rule,
+    classifier: Any,
+    X: Any,
+    rows: RowMap,
+    tasks: list[BinaryTask],
+    before: Sequence[Array] = (),
 ) -> list[Evidence]:
     """Return the evidence of each binary problem, at the hyperparameters found before, if any."""
     model = likelihood(classifier.likelihood)
     options = {} if classifier.tol is None else {"tol": classifier.tol}
     method = methods.method(classifier.inference, max_iter=classifier.max_iter_predict, **options)
     check_offers(model, method)
-    rule = classifier_rule(classifier)
+    prior = density(classifier, rule)
     known = [len(theta) for theta in before] == [len(rule.theta)] * len(tasks)
     found = []
     for i, (own, labels) in enumerate(tasks):
         start = rule.with_theta(before[i]) if known else rule
         inputs = training_inputs(classifier, X, rows.index[own])
-        found.append(Evidence.of(start, inputs, [labels], model, method, rows.weight[own]))
+        weight = rows.weight[own]
+        found.append(Evidence.of(start, inputs, [labels], model, method, weight, prior))
     return found
 
 
+def density(estimator: Any, rule: Rule) -> Hyperprior | None:
+    """Return the density of this kernel's hyperparameters, if the user has given one."""
+    prior = estimator.hyperprior
+    return prior.of(rule) if isinstance(prior, Hyperprior) and len(rule.theta) else None
+
+
 def regressor_rule(regressor: Any) -> Rule:
-    """Return the rule of a regressor's kernel."""
+    """Return the rule of a regressor's kernel; one that is to be chosen has noise."""
+    if is_auto(regressor.kernel):
+        return kernel_rule(None, WhiteKernel())
     return kernel_rule(regressor.kernel, ConstantKernel() * RBF())
 
 
-def target_evidence(regressor: Any, X: Any, rows: RowMap, targets: Array, noise: Array) -> Evidence:
+def target_evidence(
+    rule: Rule, regressor: Any, X: Any, rows: RowMap, targets: Array, noise: Array
+) -> Evidence:
     """Return the evidence of all targets of a regressor, which share the kernel."""
-    rule, method = regressor_rule(regressor), methods.method(regressor.inference)
+    method = methods.method(regressor.inference)
     inputs, model = training_inputs(regressor, X, rows.index), Gaussian(noise[rows.index])
     columns = list(targets.reshape(len(targets), -1).T)
-    return Evidence.of(rule, inputs, columns, model, method, rows.weight)
+    prior = density(regressor, rule)
+    return Evidence.of(rule, inputs, columns, model, method, rows.weight, prior)
 
 
 def noise_variances(alpha: Any, n: int) -> Array:

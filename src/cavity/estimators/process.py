@@ -1,14 +1,15 @@
 """One kernel on one set of inputs: latent functions that predict at new inputs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.estimators.coding import binary_log_proba
-from cavity.evidence import Evaluation
+from cavity.evidence import Evaluation, HyperPosterior, NormalPrior, Response, posterior_at, respond
 from cavity.inference import Fit
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood
@@ -16,6 +17,8 @@ from cavity.sites import Marginals
 
 _BLOCK_BYTES = 16 * 2**20
 """Memory for the covariances of one block of new inputs with the training inputs."""
+_VAGUE = 10.0
+"""Standard deviation of log hyperparameters without a prior."""
 _BLOCK_ROWS = 2**14
 """Maximum rows of a block: averages over a latent value take several nodes per row."""
 
@@ -30,6 +33,73 @@ class FittedProcess:
     """With a precomputed kernel: which columns of new covariances belong to these inputs."""
     at_bounds: Sequence[str] = ()
     """In words, which hyperparameters the tuning left at a bound."""
+    tuned: bool = False
+    """Whether the hyperparameters come from these rows."""
+    given: HyperPosterior | None = None
+    """The posterior of the hyperparameters, if the tuning has found it."""
+    others: Sequence[Evaluation] = ()
+    """At other hyperparameters, over which predictions are averaged."""
+
+    @classmethod
+    def around(cls, posterior: HyperPosterior, columns: Array | None) -> "FittedProcess":
+        """Return the process at the maximum of a posterior of the hyperparameters."""
+        return cls(posterior.evaluation, columns, tuned=True, given=posterior)
+
+    @cached_property
+    def posterior(self) -> HyperPosterior:
+        """The posterior of the hyperparameters; of those at a bound, none is free.
+
+        Unless the tuning has found it, this takes one evaluation for each hyperparameter.
+        """
+        if self.given is not None:
+            return self.given
+        evidence, theta = self.evaluation.evidence, self.evaluation.theta
+        if evidence.hyperprior is not None:
+            return posterior_at(self.evaluation, evidence.hyperprior)
+        free = ~np.any(np.isclose(evidence.rule.bounds, theta[:, None], atol=1e-3), axis=1)
+        return posterior_at(
+            self.evaluation, NormalPrior(theta, _VAGUE * np.eye(len(theta))[:, free])
+        )
+
+    @cached_property
+    def response(self) -> Response:
+        """Leave-one-out cavities at hyperparameters tuned without the row."""
+        return respond(self.posterior)
+
+    def averaged(self, count: int, rng: np.random.RandomState) -> "FittedProcess":
+        """Return the process with predictions averaged over hyperparameters."""
+        if not self.tuned:
+            return self
+        evidence, starts = self.evaluation.evidence, self.evaluation.starts
+        limits = evidence.rule.bounds.T
+        draws = [np.clip(theta, *limits) for theta in self.posterior.draws(count, rng)]
+        return replace(self, others=[evidence.at(theta, starts) for theta in draws])
+
+    def cavities(self, tuned_without: bool = True) -> list[Marginals]:
+        """Return each latent function at each training row, given all the others.
+
+        With ``tuned_without``, the kernel is tuned without the row as well.
+        """
+        here = [fit.cavities for fit in self.fits]
+        moved = self.response.cavities if tuned_without and self.tuned else here
+        if not self.others:
+            return moved
+        mixed = self._mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
+        # What leaving the row out of the tuning changes is the same as without averaging.
+        return [
+            Marginals(c.mean + m.mean - h.mean, c.variance * m.variance / h.variance)
+            for c, m, h in zip(mixed, moved, here, strict=True)
+        ]
+
+    @staticmethod
+    def _mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
+        """Return mean and variance of mixtures with equal weights, for each target."""
+        found = []
+        for members in zip(*parts, strict=True):
+            mean = np.mean([q.mean for q in members], axis=0)
+            square = np.mean([q.variance + (q.mean - mean) ** 2 for q in members], axis=0)
+            found.append(Marginals(mean, square))
+        return found
 
     @property
     def rule(self) -> Rule:
@@ -68,23 +138,35 @@ class FittedProcess:
 
     def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return the same for a block of new inputs."""
-        K_star = self._cross(X)
-        own = self.rule.diag(X) if prior_variance is None else prior_variance
-        return [fit.posterior.predict(K_star, own) for fit in self.fits]
+        found = [self._at(e, X, prior_variance) for e in (self.evaluation, *self.others)]
+        return self._mixed(found) if self.others else found[0]
+
+    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
+        rule = evaluation.prior.rule
+        K_star = self._cross(X, rule)
+        own = rule.diag(X) if prior_variance is None else prior_variance
+        return [fit.posterior.predict(K_star, own) for fit in evaluation.fits]
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
-        covariances = (self._cross(X[b]) for b in block_slices(len(X), len(self.X_train_)))
-        found = [[K_star @ fit.posterior.alpha for fit in self.fits] for K_star in covariances]
+        blocks = [X[b] for b in block_slices(len(X), len(self.X_train_))]
+        found = [
+            np.mean([self._means(e, block) for e in (self.evaluation, *self.others)], axis=0)
+            for block in blocks
+        ]
         return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+    def _means(self, evaluation: Evaluation, X: Any) -> list[Array]:
+        K_star = self._cross(X, evaluation.prior.rule)
+        return [K_star @ fit.posterior.alpha for fit in evaluation.fits]
 
     def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
         return binary_log_proba(self._likelihood, self.at(X, prior_variance)[0])
 
-    def loo_log_proba(self) -> tuple[Array, Array]:
+    def loo_log_proba(self, tuned_without: bool = True) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return binary_log_proba(self._likelihood, self.fits[0].cavities)
+        return binary_log_proba(self._likelihood, self.cavities(tuned_without)[0])
 
     @property
     def _likelihood(self) -> Likelihood:
@@ -92,11 +174,19 @@ class FittedProcess:
 
     def covariance(self, X: Any) -> Array:
         """Return the posterior covariance of the first latent function among new inputs."""
-        return self.fits[0].posterior.predict_covariance(self._cross(X), self.rule.matrix(X))
+        members = (self.evaluation, *self.others)
+        found = [self._covariance(evaluation, X) for evaluation in members]
+        between = np.cov([self._means(e, X)[0] for e in members], rowvar=False, bias=True)
+        return np.mean(found, axis=0) + between if self.others else found[0]
 
-    def _cross(self, X: Any) -> Array:
+    def _covariance(self, evaluation: Evaluation, X: Any) -> Array:
+        rule = evaluation.prior.rule
+        posterior = evaluation.fits[0].posterior
+        return posterior.predict_covariance(self._cross(X, rule), rule.matrix(X))
+
+    def _cross(self, X: Any, rule: Rule) -> Array:
         """Return the covariances of new inputs with the training inputs."""
-        return self.rule.matrix(X if self.columns is None else X[:, self.columns], self.X_train_)
+        return rule.matrix(X if self.columns is None else X[:, self.columns], self.X_train_)
 
 
 def block_slices(n: int, n_train: int) -> Iterator[slice]:

@@ -10,18 +10,25 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
-from cavity.estimators.fitted import FittedModel, fit_processes, warn_about
+from cavity.estimators.fitted import FittedModel, comparison_of, warn_about, warn_of_loo
+from cavity.estimators.fitting import Setting, way_of_tuning
 from cavity.estimators.problems import noise_variances, regressor_rule, scaling, target_evidence
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
+    RowMap,
     check_prior_variance,
     check_rows,
+    check_tuning,
+    is_auto,
     is_precomputed,
+    select_rows,
     unweighted_rows,
     validate_inputs,
 )
+from cavity.evidence import Evidence
+from cavity.kernels import Rule
 
 
 class GaussianProcessRegressor(
@@ -37,10 +44,12 @@ class GaussianProcessRegressor(
 
     Parameters
     ----------
-    kernel : kernel object, "precomputed" or None
+    kernel : kernel object, "auto", "precomputed" or None
         Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
-        of your own. None is ``1.0 * RBF(1.0)``. With "precomputed", ``X`` holds covariances:
-        square in `fit`, (new, training) in `predict`.
+        of your own. "auto" chooses among no inputs, linear, squared exponential, Matérn 5/2 and
+        their sums by the integrated evidence; inputs need no scaling. It includes noise and
+        implies ``normalize_y``. None is ``1.0 * RBF(1.0)``. With "precomputed", ``X`` holds
+        covariances: square in `fit`, (new, training) in `predict`.
     alpha : float or ndarray of shape (n_samples,)
         Variance of the noise on the training targets.
     optimizer : "fmin_l_bfgs_b", callable or None
@@ -55,13 +64,20 @@ class GaussianProcessRegressor(
         Number of targets, for predictions from the prior before `fit`.
     random_state : int, RandomState instance or None
         Controls the random restarts.
-    inference : {"exact", "ep", "laplace", "variational", "ensemble", "naive", "sequential"} or \
-            Method
+    inference : {"exact", "ep", "laplace", "variational", "ensemble", "naive", "sequential"}, Method
         With Gaussian noise, "exact" and the next three give the same posterior. The mean field
         methods approximate its variances and evidence; they are there for study.
     n_jobs : int or None
         Number of starts to tune in parallel. Above 500 rows the results may differ by rounding,
         because each worker has fewer BLAS threads.
+    hyperprior : None, "hierarchical" or Hyperprior
+        Prior of the hyperparameters. None maximises the evidence, as scikit-learn does, which
+        overfits many length scales. "hierarchical" lets them deviate from a common level by a
+        spread that is learned, as kernel="auto" does. `cavity.evidence.LogNormal`, or your own
+        `cavity.evidence.Hyperprior`, is added to the log evidence.
+    average_hyperparameters : int
+        Over how many random hyperparameters predictions are averaged, at the cost of one inference
+        in `fit` for each; 0 uses the best ones only.
     verbose : int
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
@@ -72,11 +88,11 @@ class GaussianProcessRegressor(
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
     L_ : ndarray of shape (n_samples, n_samples)
-    X_train_ : training inputs, equal examples merged into one
-    y_train_ : the targets that go with them, normalised if ``normalize_y``
-    loo_mean_, loo_std_ : ndarrays of shape (n_samples,) or (n_samples, n_targets)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, if the inputs had names
+    X_train_, y_train_ : training inputs, equal examples merged, and their (normalised) targets
+    loo_mean_, loo_std_, fixed_kernel_loo_mean_, fixed_kernel_loo_std_ : ndarrays of shape \
+            (n_samples,) or (n_samples, n_targets)
+    kernel_comparison_ : table of the kernels that kernel="auto" has tried
+    n_features_in_, feature_names_in_ : int and ndarray of str
 
     Examples
     --------
@@ -111,6 +127,8 @@ class GaussianProcessRegressor(
         inference: Any = "exact",
         n_jobs: int | None = None,
         verbose: int = 0,
+        hyperprior: Any = None,
+        average_hyperparameters: int = 0,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -123,6 +141,8 @@ class GaussianProcessRegressor(
         self.inference = inference
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.hyperprior = hyperprior
+        self.average_hyperparameters = average_hyperparameters
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessRegressor":
         """Tune the kernel by maximising the evidence, then infer the posterior.
@@ -138,23 +158,33 @@ class GaussianProcessRegressor(
     @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
+        check_tuning(self)
         X, y = validate_inputs(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self._check_n_targets(y)
         noise = noise_variances(self.alpha, len(y))
         labels, merge = np.column_stack([y, noise]), not is_precomputed(self.kernel)
         rows = check_rows(sample_weight, X, labels, regressor_rule(self), merge=merge)
-        origin, scale = scaling(y[rows.index], rows.weight, self.normalize_y)
+        normalize = self.normalize_y or is_auto(self.kernel)
+        origin, scale = scaling(y[rows.index], rows.weight, normalize)
         y_train = (y[rows.index] - origin) / scale
-        evidence = target_evidence(self, X, rows, y_train, noise)
-        own = rows.index if is_precomputed(self.kernel) else None
-        rng = check_random_state(self.random_state)
-        processes = fit_processes(self, [evidence], [rng], [own])
+        setting = self._setting(X, rows, y_train, noise)
+        processes, tried = way_of_tuning(self, setting.rule)(self, setting)
         unweighted = unweighted_rows(self, X, rows)
-        self._model = FittedModel(processes, rows, unweighted, None, origin, scale, noise)
+        self._model = FittedModel(processes, rows, unweighted, None, origin, scale, noise, tried)
         self.X_train_, self.y_train_ = processes[0].X_train_, y_train
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
         end_fit(self, X, y, sample_weight)
+
+    def _setting(self, X: Any, rows: RowMap, y: Array, noise: Array) -> Setting:
+        def evidences_of(rule: Rule) -> list[Evidence]:
+            return [target_evidence(rule, self, X, rows, y, noise)]
+
+        own = [rows.index if is_precomputed(self.kernel) else None]
+        amplitude = float(np.mean(np.average(y**2, axis=0, weights=rows.weight))) or 1.0
+        rule, trained = regressor_rule(self), select_rows(X, rows.index)
+        rngs = [check_random_state(self.random_state)]
+        return Setting(evidences_of, rule, trained, amplitude, True, rngs, own)
 
     def _check_n_targets(self, y: Array) -> None:
         seen = y.shape[1] if y.ndim == 2 else 1
@@ -197,6 +227,8 @@ class GaussianProcessRegressor(
         return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._model.scale
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
+        if is_auto(self.kernel):
+            check_is_fitted(self, "_model")
         rule, count = regressor_rule(self), self.n_targets or 1
         targets = () if count == 1 else (count,)
         mean = np.zeros((len(X), *targets))
@@ -215,7 +247,6 @@ class GaussianProcessRegressor(
         return np.multiply.outer(covariance, np.squeeze(self._model.scale**2))
 
     def _shaped(self, columns: list[Array]) -> Array:
-        """Return one column per target, or a plain vector for one target."""
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
     def _unscaled(self, columns: list[Array]) -> Array:
@@ -260,24 +291,54 @@ class GaussianProcessRegressor(
 
     @property
     def loo_mean_(self) -> Array:
-        """Leave-one-out prediction of each training target, without refitting."""
-        check_is_fitted(self, "_model")
-        return self._unscaled([q.mean for q in self._model.loo_marginals()])
+        """Leave-one-out prediction of each training target, without refitting.
+
+        It counts the tuning, in which to first order the row had no part. When first asked for,
+        this takes one evaluation for each hyperparameter, unless the tuning was hierarchical.
+        """
+        return self._loo(tuned_without=True)[0]
 
     @property
     def loo_std_(self) -> Array:
         """Standard deviation of the leave-one-out predictions, noise included."""
+        return self._loo(tuned_without=True)[1]
+
+    @property
+    def fixed_kernel_loo_mean_(self) -> Array:
+        """As `loo_mean_`, with the kernel as tuned on all rows: too good with many scales."""
+        return self._loo(tuned_without=False)[0]
+
+    @property
+    def fixed_kernel_loo_std_(self) -> Array:
+        """As `loo_std_`, with the kernel as tuned on all rows."""
+        return self._loo(tuned_without=False)[1]
+
+    def _loo(self, *, tuned_without: bool) -> tuple[Array, Array]:
         check_is_fitted(self, "_model")
-        found, noise = self._model.loo_marginals(), self._model.noise
-        return self._shaped([np.sqrt(q.variance + noise) for q in found]) * self._model.scale
+        if tuned_without:
+            warn_of_loo(self._model)
+        found, noise = self._model.loo_marginals(tuned_without=tuned_without), self._model.noise
+        std = self._shaped([np.sqrt(q.variance + noise) for q in found]) * self._model.scale
+        return self._unscaled([q.mean for q in found]), std
+
+    @property
+    def loo_is_believable_(self) -> bool:
+        """Whether `loo_mean_` accounts for the tuning; if not, use `cavity.cross_val_tuned`."""
+        check_is_fitted(self, "_model")
+        return self._model.loo_is_believable
+
+    @property
+    def kernel_comparison_(self) -> Any:
+        """What kernel="auto" has tried: a table, the best kernel first."""
+        check_is_fitted(self, "_model")
+        return comparison_of(self._model)
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
         """Return the log evidence at given log hyperparameters, or that of the fit.
 
-        With ``eval_gradient``, the gradient is also returned. The fitted kernel never changes,
-        whatever ``clone_kernel`` is.
+        With ``eval_gradient``, with the gradient. The fitted kernel never changes.
         """
         check_is_fitted(self, "_model")
         return self._model.log_evidence(theta, eval_gradient)

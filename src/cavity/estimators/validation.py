@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from cavity.arrays import Array
+from cavity.evidence import Hyperprior
 from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
 from cavity.likelihoods import Likelihood, likelihood
@@ -22,7 +23,9 @@ TUNING_CONSTRAINTS: dict[str, Any] = {
 }
 DENSE_CONSTRAINTS: dict[str, Any] = {
     **TUNING_CONSTRAINTS,
-    "kernel": [Kernel, StrOptions({"precomputed"}), None],
+    "kernel": [Kernel, StrOptions({"precomputed", "auto"}), None],
+    "hyperprior": [StrOptions({"hierarchical"}), Hyperprior, None],
+    "average_hyperparameters": [Interval(Integral, 0, None, closed="left")],
     "copy_X_train": ["boolean"],
     "inference": [str, Method],
     "n_jobs": [Integral, None],
@@ -33,6 +36,31 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
 def is_precomputed(kernel: Any) -> bool:
     """Whether the inputs are covariances."""
     return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def is_auto(kernel: Any) -> bool:
+    """Whether the kernel is to be chosen."""
+    return isinstance(kernel, str) and kernel == "auto"
+
+
+def check_tuning(estimator: BaseEstimator) -> None:
+    """Reject parameters that contradict each other."""
+    auto, prior, how = is_auto(estimator.kernel), estimator.hyperprior, estimator.optimizer
+    if auto and how != "fmin_l_bfgs_b":
+        raise ValueError(
+            "kernel='auto' is tuned by its own search: leave optimizer at 'fmin_l_bfgs_b', or "
+            "pass a kernel object."
+        )
+    if auto and isinstance(prior, Hyperprior):
+        raise ValueError(
+            "kernel='auto' brings its own hierarchical prior: leave hyperprior at None, or pass "
+            "a kernel object that your prior is for."
+        )
+    if callable(how) and prior == "hierarchical":
+        raise ValueError(
+            "hyperprior='hierarchical' is tuned by its own search: leave optimizer at "
+            "'fmin_l_bfgs_b'."
+        )
 
 
 def validate_inputs(
@@ -65,6 +93,8 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
     """Return the rule of a copy of the kernel, or of the default."""
     if is_precomputed(kernel):
         return Precomputed()
+    if is_auto(kernel):
+        return rule(default)
     if isinstance(kernel, CompoundKernel):
         raise ValueError("kernel cannot be a CompoundKernel")
     return rule(default if kernel is None else clone(kernel))

@@ -1,11 +1,21 @@
 """The evidence of a kernel's hyperparameters, and its maximum."""
 
 from cavity.evidence.evidence import Evaluation, Evidence
+from cavity.evidence.hyperpriors import Hierarchy, Hyperprior, LogNormal, NormalPrior
+from cavity.evidence.integrated import (
+    HyperPosterior,
+    Tuned,
+    integrate,
+    posterior_at,
+    spread_out,
+    tied,
+)
+from cavity.evidence.objective import named_failure
+from cavity.evidence.response import Response, respond
 from cavity.evidence.tuning import (
     Optimum,
     Progress,
     maximise,
-    named_failure,
     starting_points,
     threads_of,
     tune,
@@ -14,11 +24,23 @@ from cavity.evidence.tuning import (
 __all__ = [
     "Evaluation",
     "Evidence",
+    "Hierarchy",
+    "HyperPosterior",
+    "Hyperprior",
+    "LogNormal",
+    "NormalPrior",
     "Optimum",
     "Progress",
+    "Response",
+    "Tuned",
+    "integrate",
     "maximise",
     "named_failure",
+    "posterior_at",
+    "respond",
+    "spread_out",
     "starting_points",
     "threads_of",
+    "tied",
     "tune",
 ]

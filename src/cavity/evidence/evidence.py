@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.evidence.hyperpriors import Hyperprior
 from cavity.inference import Fit, Method, Problem, WarmStart
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior, KernelRule
@@ -34,6 +35,8 @@ class Evidence:
     method : Method
     couple : callable
         Makes the prior of the rows from a kernel rule.
+    hyperprior : Hyperprior, optional
+        A prior density of the hyperparameters, which a search adds to the evidence.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Evidence:
     likelihood: Likelihood
     method: Method
     couple: Callable[[KernelRule], Any]
+    hyperprior: Hyperprior | None = None
 
     @classmethod
     def of(
@@ -65,6 +69,7 @@ class Evidence:
         likelihood: Likelihood,
         method: Method,
         weight: Array,
+        hyperprior: Hyperprior | None = None,
     ) -> Evidence:
         """Return the evidence of a table in memory, under a prior that holds K as a matrix.
 
@@ -77,9 +82,10 @@ class Evidence:
         method : Method
         weight : array of shape (n,)
             How often each row counts.
+        hyperprior : Hyperprior, optional
         """
         rows = [Rows(y, weight, X) for y in targets]
-        return cls(rule, rows, likelihood, method, partial(DensePrior.of, X=X))
+        return cls(rule, rows, likelihood, method, partial(DensePrior.of, X=X), hyperprior)
 
     def at(self, theta: Array, starts: Sequence[WarmStart] | None = None) -> Evaluation:
         """Infer every target at these hyperparameters."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.evidence.evidence import Evaluation, Evidence
 from cavity.evidence.length_scales import Coordinates
 from cavity.inference import WarmStart
+from cavity.priors import KernelRule
 
 if TYPE_CHECKING:
     from cavity.evidence.tuning import Progress
@@ -25,6 +27,19 @@ inference, about 1e-7 of the evidence; going on took up to half of the time on s
 """
 _ROUNDS = 4
 """Maximum runs of L-BFGS-B, each from where the last one failed or stopped too early."""
+
+
+@contextmanager
+def named_failure(rule: KernelRule) -> Iterator[None]:
+    """Turn a failed factorisation into an error that names the kernel and the remedy."""
+    try:
+        yield
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            f"The kernel {getattr(rule, 'kernel', rule)} does not give a positive definite "
+            f"covariance matrix for these inputs ({error}). Check the scale of the inputs; for a "
+            'nearly singular kernel add a WhiteKernel, use likelihood="probit", or raise alpha.'
+        ) from error
 
 
 class _Best(NamedTuple):
@@ -58,28 +73,48 @@ class Objective:
         """Whether any evaluation did."""
         return self.worst > -np.inf
 
-    def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
-        """Return the negative log evidence, with its gradient if wanted."""
+    def __call__(self, theta: Array, eval_gradient: bool = True, penalty: float = 0.0) -> Any:
+        """Return the negative log evidence plus a penalty, with its gradient if wanted.
+
+        The evidence's hyperprior counts with it; the penalty has no part in the gradient.
+        """
         if self.progress:
             self.progress.begin_evaluation()
         self.n_evaluations += 1
         theta, value, slope = np.array(theta, dtype=float), np.inf, np.zeros(len(theta))
         try:
-            found = self.evidence.at(theta, self.starts)
-            if self.starts is not None and not found.usable:
-                # A start that is right for other hyperparameters can lead to a wrong solution.
-                found = self.evidence.at(theta)
-            value = -found.value
-            slope = -found.gradient if eval_gradient else slope
+            # What overflows is judged below, by the value that comes out.
+            with np.errstate(all="ignore"):
+                found, value, slope = self._evaluate(theta, penalty, eval_gradient)
             accepted = self._accepts(found, value, slope)
         except NotPositiveDefiniteError as error:
             self.failure, accepted = error, False
         if self.progress:
-            self.progress.end_evaluation(-value if accepted else -np.inf)
+            self.progress.end_evaluation(penalty - value if accepted else -np.inf)
         if not accepted:
             self.n_failures += 1
             value, slope = self._far_worse(), np.zeros(len(theta))
         return (value, slope) if eval_gradient else value
+
+    def _evaluate(
+        self, theta: Array, penalty: float, eval_gradient: bool
+    ) -> tuple[Evaluation, float, Array]:
+        found, prior = self.evidence.at(theta, self.starts), self.evidence.hyperprior
+        if self.starts is not None and not found.usable:
+            # A start that is right for other hyperparameters can lead to a wrong solution.
+            found = self.evidence.at(theta)
+        value = penalty - found.value
+        slope = -found.gradient if eval_gradient else np.zeros(len(theta))
+        if prior is not None:
+            value -= prior.log_density(theta)
+            slope = slope - prior.gradient(theta)
+        return found, value, slope
+
+    def check(self) -> None:
+        """Raise an error that names the kernel if no evaluation has succeeded."""
+        if self.failure is not None and not self.succeeded:
+            with named_failure(self.evidence.rule):
+                raise self.failure
 
     def _accepts(self, found: Evaluation, value: float, slope: Array) -> bool:
         """Whether an evaluation may guide the search; if so, go on from it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.arrays.threads import is_small, one_thread
 from cavity.evidence.evidence import Evidence
-from cavity.evidence.objective import Objective, l_bfgs_b
+from cavity.evidence.objective import Objective, l_bfgs_b, named_failure
 from cavity.inference import WarmStart
 from cavity.priors import KernelRule
 from cavity.sites import Rows
@@ -64,19 +64,6 @@ class Optimum:
     """In words, which hyperparameters ended at a bound."""
     starts: Sequence[WarmStart] | None = None
     """Where an evaluation at the optimum may begin."""
-
-
-@contextmanager
-def named_failure(rule: KernelRule) -> Iterator[None]:
-    """Turn a failed factorisation into an error that names the kernel and the remedy."""
-    try:
-        yield
-    except NotPositiveDefiniteError as error:
-        raise NotPositiveDefiniteError(
-            f"The kernel {getattr(rule, 'kernel', rule)} does not give a positive definite "
-            f"covariance matrix for these inputs ({error}). Check the scale of the inputs; for a "
-            'nearly singular kernel add a WhiteKernel, use likelihood="probit", or raise alpha.'
-        ) from error
 
 
 def tune(
@@ -203,7 +190,7 @@ def _tune_from(
         if progress:
             progress.begin_start()
         begin = time.perf_counter()
-        objective = Objective(_loosened(evidence), progress)
+        objective = Objective(loosened(evidence), progress)
         best, value = optimizer(objective, theta, bounds=bounds)
         cost = objective.n_evaluations, time.perf_counter() - begin
         if progress:
@@ -241,7 +228,7 @@ def _at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
     ]
 
 
-def _loosened(evidence: Evidence) -> Evidence:
+def loosened(evidence: Evidence) -> Evidence:
     """Return the evidence with a precision that suits an optimiser."""
     method = evidence.method
     tol = max(method.tol, _TUNING_TOL[method.is_stationary])

@@ -7,11 +7,13 @@ subclass, ``Rule`` itself is used, which calls the kernel's ``__call__`` and ``e
 
 from cavity.kernels import (  # noqa: F401  (imported to be registered)
     composition,
+    linear,
     radial,
     simple,
     stationary,
 )
 from cavity.kernels.base import RULES, Rule, length_scales, register, rule
+from cavity.kernels.linear import Linear
 from cavity.kernels.precomputed import Precomputed
 
-__all__ = ["RULES", "Precomputed", "Rule", "length_scales", "register", "rule"]
+__all__ = ["RULES", "Linear", "Precomputed", "Rule", "length_scales", "register", "rule"]

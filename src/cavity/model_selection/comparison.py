@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.columns import RowTable
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
-from cavity.model_selection.columns import RowTable
 from cavity.resampling.scores import class_scores
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.model_selection.columns import columns
+from cavity.estimators.columns import columns
 from cavity.model_selection.forecast import ErrorTrend, Forecast
 from cavity.model_selection.pools import PoolInputs
 from cavity.model_selection.suspects import Suspect, Suspects, most_doubtful

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.model_selection.columns import RowTable
+from cavity.estimators.columns import RowTable
 
 
 @dataclass(frozen=True)

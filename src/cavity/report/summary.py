@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cavity.model_selection.columns import columns
+from cavity.estimators.columns import columns
 from cavity.report.analysis import Analysis, Record
 
 

@@ -1,0 +1,137 @@
+"""From evidences to fitted processes: tuning as the estimator's parameters say."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from cavity.arrays import Array, threads_for
+from cavity.estimators.automatic import KernelComparison, candidates, choose, spreads_of
+from cavity.estimators.process import FittedProcess
+from cavity.estimators.progress import FitProgress, progress_of_starts
+from cavity.estimators.validation import is_auto
+from cavity.evidence import (
+    Evaluation,
+    Evidence,
+    Hierarchy,
+    Optimum,
+    Tuned,
+    integrate,
+    named_failure,
+    starting_points,
+    threads_of,
+    tune,
+)
+from cavity.kernels import Rule
+
+
+class Setting(NamedTuple):
+    """What an estimator's fit is made of."""
+
+    evidences_of: Callable[[Rule], Sequence[Evidence]]
+    """From a kernel rule to the evidence of each problem."""
+    rule: Rule
+    """The rule of the estimator's kernel."""
+    X: Any
+    """Training inputs."""
+    amplitude: float
+    """Typical variance of a latent function."""
+    noise: bool
+    """Whether the kernel needs noise of its own, if it is to be chosen."""
+    rngs: Sequence[np.random.RandomState]
+    """One for each problem."""
+    columns: Sequence[Array | None]
+    """With a precomputed kernel: which columns of new covariances belong to each problem."""
+
+
+Found = tuple[list[FittedProcess], KernelComparison | None]
+
+
+def way_of_tuning(estimator: Any, rule: Rule) -> Callable[[Any, Setting], Found]:
+    """Return the function that tunes every problem's kernel and infers at the optimum."""
+    hierarchical = isinstance(estimator.hyperprior, str) and len(rule.theta)
+    if is_auto(estimator.kernel) or (hierarchical and estimator.optimizer is not None):
+        return _under_hierarchy
+    return _maximised
+
+
+def _averaged(
+    estimator: Any, setting: Setting, processes: list[FittedProcess]
+) -> list[FittedProcess]:
+    """Let predictions be averages over hyperparameters, if the estimator wants that."""
+    count = int(estimator.average_hyperparameters)
+    each = zip(processes, setting.rngs, strict=True)
+    return [process.averaged(count, rng) for process, rng in each] if count else processes
+
+
+def _under_hierarchy(estimator: Any, setting: Setting) -> Found:
+    """Tune under the hierarchical prior; one kernel, or the best of several."""
+    vectors = isinstance(setting.X, np.ndarray)
+    spreads, comparison = spreads_of(setting.X) if vectors else None, None
+    progress = progress_of_starts(estimator, [1] * len(setting.columns))
+    with threads_for(len(setting.X)), _reported(progress) as report:
+        if is_auto(estimator.kernel):
+            kernels = candidates(setting.X, noise=setting.noise)
+            tuned, comparison = choose(
+                kernels, setting.evidences_of, spreads, setting.amplitude, progress
+            )
+        else:
+            evidences = setting.evidences_of(setting.rule)
+            each = [Hierarchy.of(e.rule, spreads, setting.amplitude) for e in evidences]
+            tuned = list(map(integrate, evidences, each, progress))
+        report(tuned)
+    around = zip(tuned, setting.columns, strict=True)
+    processes = [FittedProcess.around(found.posterior, own) for found, own in around]
+    return _averaged(estimator, setting, processes), comparison
+
+
+@contextmanager
+def _reported(progress: Sequence[FitProgress]) -> Iterator[Callable[[Sequence[Tuned]], None]]:
+    """Report the beginning and the end of a search by one start for each problem."""
+    begin = time.perf_counter()
+    for one in progress:
+        one.begin_start()
+
+    def report(tuned: Sequence[Tuned]) -> None:
+        for one, found in zip(progress, tuned, strict=True):
+            cost = found.n_evaluations, time.perf_counter() - begin
+            posterior = found.posterior
+            one.end_start()
+            one.summarise(Optimum(posterior.theta, posterior.evaluation.value, True, *cost))
+
+    yield report
+
+
+def _maximised(estimator: Any, setting: Setting) -> Found:
+    """Maximise the evidence, times a prior density of the hyperparameters if there is one."""
+    evidences = setting.evidences_of(setting.rule)
+    how, n_jobs, n_restarts = estimator.optimizer, estimator.n_jobs, estimator.n_restarts_optimizer
+    tunes, progress = how is not None, partial(progress_of_starts, estimator)
+    starts = [
+        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
+        for evidence, rng in zip(evidences, setting.rngs, strict=True)
+    ]
+    optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=progress)
+    threads = threads_of(evidences)
+    run = Parallel(n_jobs=n_jobs if len(evidences) > 1 else 1)
+    with threads():
+        found = run(
+            delayed(_evaluate)(evidence, optimum, threads)
+            for evidence, optimum in zip(evidences, optima, strict=True)
+        )
+    each = zip(found, setting.columns, optima, starts, strict=True)
+    processes = [
+        FittedProcess(evaluation, own, best.at_bounds, tuned=bool(begin))
+        for evaluation, own, best, begin in each
+    ]
+    return _averaged(estimator, setting, processes), None
+
+
+def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> Evaluation:
+    with threads(), named_failure(evidence.rule.with_theta(best.theta)):
+        found = evidence.at(best.theta, best.starts)
+        return found if best.starts is None or found.converged else evidence.at(best.theta)
