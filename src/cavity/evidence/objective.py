@@ -85,7 +85,12 @@ class Objective:
         try:
             # What overflows is judged below, by the value that comes out.
             with np.errstate(all="ignore"):
-                found, value, slope = self._evaluate(theta, penalty, eval_gradient)
+                found = self.evidence.at(theta, self.starts)
+                if self.starts is not None and not found.usable:
+                    # A start that is right for other hyperparameters can lead to a wrong solution.
+                    found = self.evidence.at(theta)
+                slope = -found.gradient if eval_gradient else slope
+                value, slope = self._with_prior(theta, penalty - found.value, slope)
             accepted = self._accepts(found, value, slope)
         except NotPositiveDefiniteError as error:
             self.failure, accepted = error, False
@@ -96,19 +101,12 @@ class Objective:
             value, slope = self._far_worse(), np.zeros(len(theta))
         return (value, slope) if eval_gradient else value
 
-    def _evaluate(
-        self, theta: Array, penalty: float, eval_gradient: bool
-    ) -> tuple[Evaluation, float, Array]:
-        found, prior = self.evidence.at(theta, self.starts), self.evidence.hyperprior
-        if self.starts is not None and not found.usable:
-            # A start that is right for other hyperparameters can lead to a wrong solution.
-            found = self.evidence.at(theta)
-        value = penalty - found.value
-        slope = -found.gradient if eval_gradient else np.zeros(len(theta))
-        if prior is not None:
-            value -= prior.log_density(theta)
-            slope = slope - prior.gradient(theta)
-        return found, value, slope
+    def _with_prior(self, theta: Array, value: float, slope: Array) -> tuple[float, Array]:
+        """Add the hyperprior to a negative log evidence and its gradient."""
+        prior = self.evidence.hyperprior
+        if prior is None:
+            return value, slope
+        return value - prior.log_density(theta), slope - prior.gradient(theta)
 
     def check(self) -> None:
         """Raise an error that names the kernel if no evaluation has succeeded."""
