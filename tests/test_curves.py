@@ -472,3 +472,38 @@ def test_effective_sites_do_not_cancel():
     assert_allclose(certain.w, 0.0, atol=1e-15)
     never = cavity_theory(pool, LAWS["bootstrap"](np.full(10, 1e-12)))(c)
     assert np.all(never.u < 1e-11)
+
+
+def tuned_classifier(n=80):
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((n, 3))
+    y = (np.sin(2.0 * X[:, 0]) + 0.7 * rng.standard_normal(n) > 0).astype(int)
+    return GaussianProcessClassifier(1.0 * RBF(1.0), hyperprior="hierarchical").fit(X, y), X, y
+
+
+def test_tuned_curve_ends_at_leave_one_out():
+    """At the size of the table a curve is the leave-one-out that counts the tuning."""
+    clf, X, y = tuned_classifier()
+    curve = learning_curve(clf, X, y, train_sizes=[20, len(y)], tol=1e-6)
+    own = -np.log(clf.loo_proba_[np.arange(len(y)), y])
+    # The tolerance of the theory's equations.
+    np.testing.assert_allclose(curve.point_log_loss[-1], own, atol=1e-4)
+
+
+def test_tuning_on_fewer_rows_has_a_price():
+    """Counting the tuning raises the loss, the more so the fewer rows there are."""
+    clf, X, y = tuned_classifier()
+    sizes = [20, 40, len(y)]
+    tuned = learning_curve(clf, X, y, train_sizes=sizes).test_log_loss
+    fixed = learning_curve(clf, X, y, train_sizes=sizes, retune=False).test_log_loss
+    price = tuned - fixed
+    assert np.all(price > 0.0)
+    assert price[0] > price[-1]
+
+
+def test_fixed_kernel_pays_no_price():
+    """Without tuning there is nothing to count."""
+    _, X, y = tuned_classifier()
+    clf = GaussianProcessClassifier(2.0 * RBF(1.0), optimizer=None).fit(X, y)
+    both = [learning_curve(clf, X, y, train_sizes=[30], retune=r).test_log_loss for r in (0, 1)]
+    np.testing.assert_array_equal(*both)

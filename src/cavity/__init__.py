@@ -10,6 +10,7 @@ from cavity.estimators import (
 from cavity.model_selection import (
     LearningCurveDisplay,
     compare_inference,
+    cross_val_tuned,
     learning_curve,
     simulate_learning_curve,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "OnlineGaussianProcessRegressor",
     "__version__",
     "compare_inference",
+    "cross_val_tuned",
     "learning_curve",
     "simulate_learning_curve",
 ]

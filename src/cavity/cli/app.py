@@ -9,6 +9,7 @@ import click
 from cavity import __version__
 from cavity.cli.options import Terminal, command_line, opened, print_options, table_options, to_file
 from cavity.estimators.columns import columns
+from cavity.estimators.validation import is_auto
 from cavity.report.analysis import analyse, compare_methods
 from cavity.report.parts import curve_of, describe_curve, kernel_text, scores_of
 from cavity.report.summary import comparison, curve_lines, quality, summarise
@@ -94,7 +95,9 @@ def compare(tune: bool, **options: Any) -> None:
             problem = "it is a quantity, for which inference is exact: there is nothing to compare."
             raise TableError(data.source, problem, column=data.target)
         terminal.stage("tuning the kernel")
-        kernel = unfitted(data, settings).kernel if tune else fit_model(data, settings)[0].kernel_
+        kernel = unfitted(data, settings).kernel
+        if not tune or is_auto(kernel):
+            kernel = fit_model(data, settings)[0].kernel_
         terminal.stage("comparing inference methods")
         rows = compare_methods(data, kernel, settings, tune)
         numbers = {"notes": data.notes, "comparison": rows}

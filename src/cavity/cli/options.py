@@ -125,7 +125,8 @@ table_options = _options(
         "--kernel",
         default="auto",
         callback=_kernel,
-        help=f"Words joined by + and *: {', '.join(WORDS)}; auto is ard up to 30 inputs, else rbf.",
+        help=f"Words joined by + and *: {', '.join(WORDS)}; auto chooses among constant, linear, "
+        "rbf and matern52 with a length scale for each input, and their sums.",
     ),
     click.option(
         "--inference",

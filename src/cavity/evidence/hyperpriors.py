@@ -62,8 +62,8 @@ class NormalPrior(Hyperprior):
     >>> import numpy as np
     >>> from cavity.evidence import NormalPrior
     >>> prior = NormalPrior(np.zeros(2), 2.0 * np.eye(2))
-    >>> prior.gradient(np.array([4.0, 0.0])).tolist()
-    [-1.0, -0.0]
+    >>> prior.gradient(np.array([4.0, -4.0])).tolist()
+    [-1.0, 1.0]
     """
 
     mean: Array

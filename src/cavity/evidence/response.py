@@ -31,8 +31,11 @@ class Response(NamedTuple):
     """∇l_iᵀ C ∇l_i: how much log probability each row gains by taking part in the tuning."""
     believable: bool
     """Whether the first order can be trusted."""
-    moved: list[Array]
-    """By how much each target's cavity means have moved."""
+    scatter: list[Array]
+    """Squared change of each target's cavity means along each direction of θ, in units of the
+    prior, of shape (n, k)."""
+    information: Array
+    """What the rows tell about these directions, in units of the prior, of shape (k,)."""
 
 
 def respond(posterior: HyperPosterior) -> Response:
@@ -46,15 +49,27 @@ def respond(posterior: HyperPosterior) -> Response:
     g, C = np.sum(gradients, axis=0), posterior.covariance()
     leverage = np.einsum("ij,jk,ik->i", g, C, g)
     move = -(g @ C) / (1.0 - np.minimum(leverage, _MOST))[:, None]
-    cavities, moved = [], []
+    information, vectors = posterior.whitened
+    along = posterior.factor @ vectors
+    cavities, scatter = [], []
     for fit, J in zip(fits, slopes, strict=True):
         c = fit.cavities
         reach = 10.0 * np.sqrt(c.variance) * _FARTHEST
         step = np.clip(np.sum(J.mean * move, axis=1), -reach, reach)
         grow = np.clip(np.sum(J.variance * move, axis=1), -_FARTHEST, _FARTHEST)
         cavities.append(Marginals(c.mean + step, c.variance * np.exp(grow)))
-        moved.append(step)
-    return Response(cavities, leverage, _believable(posterior, leverage), moved)
+        scatter.append(_turned(J.mean @ along, c.mean) ** 2)
+    believable = _believable(posterior, leverage)
+    return Response(cavities, leverage, believable, scatter, np.maximum(information, 0.0))
+
+
+def _turned(changes: Array, mean: Array) -> Array:
+    """Return changes of predictions without the part that makes all of them larger or smaller.
+
+    That part leaves every decision as it is, and a change of the amplitude is nothing else.
+    """
+    size = float(mean @ mean)
+    return changes - np.outer(mean, mean @ changes) / size if size > 0.0 else changes
 
 
 def _gradient(fit: object, J: Marginals) -> Array:

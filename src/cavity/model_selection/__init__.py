@@ -1,6 +1,7 @@
 """Questions about a fit: learning curves, forecasts, labels that look wrong, comparisons."""
 
 from cavity.model_selection.comparison import Comparison, compare_inference
+from cavity.model_selection.cross_validation import cross_val_tuned
 from cavity.model_selection.curve import LearningCurve, Source
 from cavity.model_selection.display import LearningCurveDisplay
 from cavity.model_selection.forecast import ErrorTrend, Forecast
@@ -18,6 +19,7 @@ __all__ = [
     "Suspect",
     "Suspects",
     "compare_inference",
+    "cross_val_tuned",
     "learning_curve",
     "simulate_learning_curve",
 ]

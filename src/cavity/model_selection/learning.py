@@ -36,10 +36,12 @@ def learning_curve(
     sample_weight: Any = None,
     tol: float = 3e-4,
     max_iter: int = 200,
+    retune: bool = True,
 ) -> LearningCurve:
     """Return the average error on unseen data for training sets of any size, without refitting.
 
-    The kernel stays as tuned on the whole table; only the training set varies. The theory is that
+    If the kernel was tuned on this table, the curve is that of models tuned on each training set,
+    to first order; at the size of the table it is the estimator's leave-one-out. The theory is that
     of exact inference for regression and of EP for classification, whatever the estimator uses.
 
     Parameters
@@ -65,6 +67,8 @@ def learning_curve(
         Residual at which the theory's equations count as solved. The default gives averages to four
         digits, more than the accuracy of the theory itself.
     max_iter : int
+    retune : bool
+        Whether to count the tuning of the kernel; if not, it stays as tuned on the whole table.
 
     Returns
     -------
@@ -86,7 +90,7 @@ def learning_curve(
         raise ValueError(f"theory must be one of {names}; got {theory!r}.")
     if theory == "variational" and resampling != "bootstrap":
         raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
-    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
+    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
     if theory == "variational" and inputs.classes is not None:
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
     if theory == "auto":

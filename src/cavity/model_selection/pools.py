@@ -27,6 +27,7 @@ from cavity.resampling import (
     Pool,
     RegressionScores,
     Scores,
+    TuningEffect,
 )
 from cavity.resampling.scores import Losses, class_scores, target_scores
 
@@ -51,6 +52,8 @@ class PoolInputs:
     share: Array
     resampling: str
     sizes: Array
+    retune: bool = False
+    """Whether averages are over kernels tuned on each training set."""
 
     @property
     def classes(self) -> Array | None:
@@ -93,7 +96,24 @@ class PoolInputs:
         if likelihood is None:
             likelihood, noise = self.likelihood, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
-        return Pool(DensePrior(K), y, likelihood, self.share, self._loo(process, noise, y), noise)
+        loo, tuning = self._loo(process, noise, y), self._tuning(process, noise)
+        return Pool(DensePrior(K), y, likelihood, self.share, loo, noise, tuning)
+
+    def _tuning(self, process: FittedProcess, noise: float) -> TuningEffect | None:
+        """Return what tuning again changes, if the kernel was tuned on this very table."""
+        place = self.fitted.rows.position
+        if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
+            return None
+        if len(place) != len(self.X) or np.any(place < 0):
+            return None
+        if not np.array_equal(process.X_train_[place], self.X):
+            return None
+        found, here = process.response, process.fits[0].cavities
+        shift = found.cavities[0].mean - here.mean
+        growth = np.log(found.cavities[0].variance / here.variance)
+        each = (shift[place], growth[place], found.scatter[0][place])
+        level = float(np.mean(here.mean[place] ** 2))
+        return TuningEffect(*each, found.information, level, noise)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if it was to the pool itself."""
@@ -135,7 +155,13 @@ class PoolInputs:
 
 
 def pools_of(
-    estimator: Any, X: Any, y: Any, train_sizes: Any, resampling: str, sample_weight: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train_sizes: Any,
+    resampling: str,
+    sample_weight: Any,
+    retune: bool = False,
 ) -> PoolInputs:
     """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
     if resampling not in LAWS:
@@ -148,7 +174,7 @@ def pools_of(
     X = _inputs(model, before, X)
     y, share = _labels(model, X, y), _population(sample_weight, len(X))
     sizes = _check_sizes(train_sizes, resampling, share)
-    return PoolInputs(model, fitted_model(model), before, X, y, share, resampling, sizes)
+    return PoolInputs(model, fitted_model(model), before, X, y, share, resampling, sizes, retune)
 
 
 def _take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:

@@ -12,6 +12,7 @@ from cavity.resampling.laws import LAWS
 from cavity.resampling.pool import Averages, EffectiveSites, Pool
 from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
+from cavity.resampling.tuning import TuningEffect
 
 __all__ = [
     "LAWS",
@@ -24,6 +25,7 @@ __all__ = [
     "RegressionScores",
     "Scores",
     "SizeSolution",
+    "TuningEffect",
     "log_odds_against",
     "opper_vivarelli_bound",
     "periodic_ornstein_uhlenbeck",

@@ -1,6 +1,6 @@
 """What the theories of resampling work with: a pool, averages over training sets, their sites."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class Pool(NamedTuple):
     """Approximate leave-one-out cavities of all examples, if a fit has found them."""
     noise: float = 0.0
     """Variance of the kernel's own noise, which is not in the prior but in the likelihood."""
+    tuning: Any = None
+    """A `TuningEffect`: from held-out averages at a fixed kernel, and the share of the examples
+    that is drawn, to those with the kernel tuned on each training set."""
 
 
 class EffectiveSites(NamedTuple):

@@ -62,6 +62,9 @@ def solve_sizes(
         path.add(sizes[k], last.held_out)
         if theory == "pairs" and pool.likelihood.quadratic:
             last = with_pairs(pool, last, LAWS[law](draws))
+        if pool.tuning is not None:
+            held_out = pool.tuning(last.held_out, float(np.max(draws)))
+            last = last._replace(held_out=held_out)
         found[int(k)] = last
     return [found[k] for k in range(len(sizes))]
 

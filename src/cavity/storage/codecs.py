@@ -1,7 +1,7 @@
 """Kernels, likelihoods and labels as JSON, and back.
 
-Reading builds only the kernels of scikit-learn and the likelihoods of this library, by name, with
-numbers and strings as parameters. A file cannot name anything else.
+Reading builds only the kernels of scikit-learn and the kernels and likelihoods of this library,
+by name, with numbers and strings as parameters. A file cannot name anything else.
 """
 
 from dataclasses import fields
@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import Kernel
 
 from cavity.arrays import Array
-from cavity.kernels import length_scales
+from cavity.kernels import Linear, length_scales
 from cavity.likelihoods import REGISTRY, Likelihood
 from cavity.storage import StorageError
 
@@ -23,6 +23,7 @@ _NAMES = (
     "PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel"
 )
 _KERNELS: dict[str, type] = {name: getattr(kernels, name) for name in _NAMES.split()}
+_KERNELS["Linear"] = Linear
 _LONGEST_LABEL = 2**20
 _SCALARS = (bool, int, float, str, type(None))
 
@@ -34,7 +35,8 @@ def kernel_to_json(kernel: Any) -> Any:
     name = type(kernel).__name__
     if _KERNELS.get(name) is not type(kernel):
         raise StorageError(
-            f"only the kernels of sklearn.gaussian_process.kernels can be stored; got {name}"
+            f"only the kernels of sklearn.gaussian_process.kernels and cavity.kernels.Linear can "
+            f"be stored; got {name}"
         )
     keys = signature(type(kernel)).parameters
     return {"kernel": name, "parameters": {k: _value_to_json(getattr(kernel, k)) for k in keys}}

@@ -29,8 +29,6 @@ from cavity.tables.read import Table
 _KIND = "table model"
 _BLOCK = 20_000
 _TWO_SIDED_95 = float(ndtri(0.975))
-MOST_RELEVANCES = 30
-"""Up to this many inputs, the default kernel has a length scale for each."""
 
 WORDS: dict[str, Callable[[int], Kernel]] = {
     "rbf": lambda d: kernels.RBF(1.0),
@@ -53,9 +51,9 @@ WORDS: dict[str, Callable[[int], Kernel]] = {
 def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
     """Return the scikit-learn kernel that a text describes.
 
-    Its words are joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" is "ard" up to 30
-    inputs and "rbf" beyond. Each term except "white" gets its own amplitude. With ``noise``, which
-    regression needs, "white" is added unless the text has it.
+    Its words are joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" stays as it is:
+    the estimators choose the kernel. Each term except "white" gets its own amplitude. With
+    ``noise``, which regression needs, "white" is added unless the text has it.
 
     >>> parse_kernel("rbf + linear", 3)
     1**2 * RBF(length_scale=1) + 1**2 * DotProduct(sigma_0=1)
@@ -63,7 +61,7 @@ def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
     1**2 * RBF(length_scale=[1, 1]) + WhiteKernel(noise_level=1)
     """
     if text.strip().lower() == "auto":
-        text = "ard" if n_features <= MOST_RELEVANCES else "rbf"
+        return "auto"
     terms = [[word.strip().lower() for word in term.split("*")] for term in text.split("+")]
     unknown = [word for term in terms for word in term if word not in WORDS]
     if unknown:
