@@ -9,50 +9,50 @@ Rng = np.random.Generator
 
 
 def coins(n: int, rng: Rng, d: int = 10) -> Table:
-    """Labels by the toss of a coin: the best log loss is log 2."""
+    """Toss a coin for each label: the best log loss is log 2."""
     return rng.standard_normal((n, d)), rng.integers(2, size=n)
 
 
 def one_of(n: int, rng: Rng, d: int = 30) -> Table:
-    """One input of thirty decides, smoothly and not monotonically."""
+    """Let one input of thirty decide, smoothly and not monotonically."""
     X = rng.standard_normal((n, d))
     return X, _labels(3.0 * np.sin(1.5 * X[:, 0]), rng)
 
 
 def additive(n: int, rng: Rng) -> Table:
-    """A sum of functions of four inputs, on scales from a thousandth to a thousand; two more idle."""
+    """Add functions of four inputs, on scales from a thousandth to a thousand; two are idle."""
     X = rng.standard_normal((n, 6))
     f = 2.0 * np.sin(2.0 * X[:, 0]) + X[:, 1] ** 2 - 1.0 + 1.5 * np.abs(X[:, 2]) - 1.2 + X[:, 3]
     return X * [1e-3, 1.0, 1e3, 10.0, 1.0, 100.0], _labels(f, rng)
 
 
 def ring(n: int, rng: Rng) -> Table:
-    """One class lies in a ring around the other, in two dimensions."""
+    """Put one class in a ring around the other, in two dimensions."""
     X = rng.standard_normal((n, 2))
     return X, _labels(6.0 * (1.2 - np.hypot(X[:, 0], X[:, 1])), rng)
 
 
 def linear(n: int, rng: Rng) -> Table:
-    """A logistic regression on ten inputs."""
+    """Draw from a logistic regression on ten inputs."""
     X = rng.standard_normal((n, 10))
     return X, _labels(X @ np.linspace(-1.0, 1.0, 10), rng)
 
 
 def friedman(n: int, rng: Rng) -> Table:
-    """Friedman's first function: five of ten inputs matter, the noise has variance one."""
+    """Draw from Friedman's first function: five of ten inputs matter, unit noise."""
     X = rng.uniform(size=(n, 10))
     f = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20.0 * (X[:, 2] - 0.5) ** 2
     return X, f + 10.0 * X[:, 3] + 5.0 * X[:, 4] + rng.standard_normal(n)
 
 
 def linear_target(n: int, rng: Rng) -> Table:
-    """A linear regression on ten inputs with noise of variance one."""
+    """Draw from a linear regression on ten inputs with noise of variance one."""
     X = rng.standard_normal((n, 10))
     return X, 50.0 + X @ np.linspace(-1.0, 1.0, 10) + rng.standard_normal(n)
 
 
 def noise(n: int, rng: Rng) -> Table:
-    """A target that has nothing to do with its ten inputs."""
+    """Draw a target that has nothing to do with its ten inputs."""
     return rng.standard_normal((n, 10)), 3.0 + 2.0 * rng.standard_normal(n)
 
 

@@ -49,7 +49,7 @@ def _quietly(job: Callable[..., Any], call: tuple[Any, ...]) -> Any:
         warnings.simplefilter("ignore", ConvergenceWarning)
         # LightGBM is fitted to arrays, for which it makes up names of columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        # Defaults of LogisticRegressionCV that change in scikit-learn 1.10, and not in earlier ones.
+        # Defaults of LogisticRegressionCV change in scikit-learn 1.10: either will do here.
         warnings.filterwarnings("ignore", category=FutureWarning, module="sklearn")
         return job(*call)
 
