@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 # Small matrices with several busy BLAS threads crawl: one thread a process, one process a core.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST_ARGS ?=
+TRUST_ARGS ?=
 
 BENCH_VENV ?= .venv-bench
 # All contestants get the same number of threads.
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow farm lint format report docs bench curves clean
+.PHONY: help venv test slow farm lint format report docs bench curves trust clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -72,6 +73,13 @@ bench: $(BENCH_VENV)/.peers  ## measure this library beside its peers (QUICK=1: 
 
 curves: $(VENV)/.dev  ## check learning curves by theory against refits (QUICK=1: minutes)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.curves $(if $(QUICK),--quick)
+
+$(VENV)/.trust: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[trust]'
+	touch $@
+
+trust: $(VENV)/.trust  ## check the automatic model against peers, fresh rows and refits (QUICK=1: a minute)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.trust $(if $(QUICK),--quick) $(TRUST_ARGS)
 
 clean:  ## remove the virtual environments and all caches
 	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist
