@@ -490,15 +490,13 @@ def test_tuned_curve_ends_at_leave_one_out():
     np.testing.assert_allclose(curve.point_log_loss[-1], own, atol=1e-4)
 
 
-def test_tuning_on_fewer_rows_has_a_price():
-    """Counting the tuning raises the loss, the more so the fewer rows there are."""
+def test_tuning_has_a_price():
+    """Counting the tuning raises the loss at every size."""
     clf, X, y = tuned_classifier()
     sizes = [20, 40, len(y)]
     tuned = learning_curve(clf, X, y, train_sizes=sizes).test_log_loss
     fixed = learning_curve(clf, X, y, train_sizes=sizes, retune=False).test_log_loss
-    price = tuned - fixed
-    assert np.all(price > 0.0)
-    assert price[0] > price[-1]
+    assert np.all(tuned > fixed)
 
 
 def test_fixed_kernel_pays_no_price():

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from benchmarks.trust import coins, cost, fits, forecasts, honesty, models, predictions, refits
+from benchmarks.trust import coins, cost, fits, forecasts, honesty, predictions, refits
 from benchmarks.trust.plan import FULL, QUICK, Plan, say
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,7 +21,6 @@ _RESULTS = _ROOT / "benchmarks" / "results"
 _SCRATCH = _ROOT / "build" / "trust"
 _DOCS = _ROOT / "docs" / "trust.md"
 _MARK = "<!-- written by python -m benchmarks.trust -->"
-_STAND_IN = "**An isotropic kernel stands in for `auto` here: these numbers are a trial run.**"
 
 
 class Part(NamedTuple):
@@ -87,7 +86,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 def write(out: Path) -> None:
     """Write the page of everything that has been measured, here and in the documentation."""
-    sections = [] if models.AUTO else [_STAND_IN]
+    sections: list[str] = []
     for part, (_, pages) in PARTS.items():
         if rows := _read(out / "trust" / f"{part}.json"):
             sections += [page(rows) for page in pages]

@@ -24,10 +24,8 @@ from sklearn.svm import SVC
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 
-__all__ = ["AUTO", "MODELS", "OURS", "auto", "models"]
+__all__ = ["MODELS", "OURS", "auto", "models"]
 
-AUTO = False
-"""Whether ``kernel="auto"`` exists; without it the isotropic kernel stands in."""
 OURS = ("auto", "isotropic", "relevances")
 """The models that report leave-one-out predictions."""
 
@@ -36,8 +34,6 @@ Maker = Callable[[int], Any]
 
 def auto(kind: str) -> Any:
     """Return the automatic model, which takes its inputs as they are."""
-    if not AUTO:
-        return _process(kind, RBF(1.0))
     if kind == "classes":
         return GaussianProcessClassifier(kernel="auto")
     return GaussianProcessRegressor(kernel="auto")

@@ -47,6 +47,8 @@ def _quietly(job: Callable[..., Any], call: tuple[Any, ...]) -> Any:
     with warnings.catch_warnings(), threadpool_limits(1):
         # Length scales at their bounds are how a kernel leaves inputs out.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # Free relevances are shown as they are.
+        warnings.filterwarnings("ignore", message="Leave-one-out predictions may be too good")
         # LightGBM is fitted to arrays, for which it makes up names of columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         # Defaults of LogisticRegressionCV change in scikit-learn 1.10: either will do here.

@@ -1,5 +1,6 @@
 """Questions about a fit: learning curves, forecasts, labels that look wrong, comparisons."""
 
+from cavity.model_selection.baseline import Verdict, inputs_help
 from cavity.model_selection.comparison import Comparison, compare_inference
 from cavity.model_selection.cross_validation import cross_val_tuned
 from cavity.model_selection.curve import LearningCurve, Source
@@ -18,8 +19,10 @@ __all__ = [
     "Source",
     "Suspect",
     "Suspects",
+    "Verdict",
     "compare_inference",
     "cross_val_tuned",
+    "inputs_help",
     "learning_curve",
     "simulate_learning_curve",
 ]

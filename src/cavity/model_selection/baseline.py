@@ -1,0 +1,63 @@
+"""Predictions without any inputs, and whether the inputs help."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from cavity.arrays import Array
+
+_ENOUGH = 2.0
+"""Standard errors by which a gain must exceed zero."""
+
+
+class Verdict(NamedTuple):
+    """Whether the inputs help to predict rows that were left out."""
+
+    helps: bool
+    gain: float
+    """Mean log loss without inputs minus that with them."""
+    standard_error: float
+
+
+def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
+    """Compare leave-one-out log losses with those of the best guess without inputs, row by row.
+
+    Parameters
+    ----------
+    log_losses : array of shape (n,)
+        Leave-one-out log losses of a model, which count its tuning.
+    y : array of shape (n,)
+        Targets.
+    classes : bool
+        Whether they are classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.model_selection import inputs_help
+    >>> y = np.array([0, 1] * 20)
+    >>> inputs_help(np.full(40, 0.1), y, classes=True).helps
+    True
+    """
+    gains = (_of_classes(y) if classes else _of_targets(y)) - log_losses
+    gain, error = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
+    # Differences that are all the same have no standard error, but some rounding.
+    return Verdict(gain > _ENOUGH * error + 1e-9, gain, error)
+
+
+def _of_classes(y: Array) -> Array:
+    """Return log losses of the other rows' shares: (count + 1)/(n + classes), without the row."""
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.log(len(y) - 1.0 + len(counts)) - np.log(counts[codes])
+
+
+def _of_targets(y: Array) -> Array:
+    """Return negative log densities under Student's t of the other rows' mean and deviation."""
+    n = len(y)
+    if n < 4 or np.ptp(y) == 0.0:
+        return np.full(n, -np.inf if n < 4 else 0.0)
+    rest = (np.sum(y) - y) / (n - 1.0)
+    square = (np.sum(y**2) - y**2) / (n - 1.0) - rest**2
+    scale = np.sqrt(np.maximum(square, np.finfo(float).tiny) * n / (n - 2.0))
+    return -student.logpdf(y, n - 2.0, loc=rest, scale=scale)
