@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from cavity.model_selection import loo_losses
+
 __all__ = ["Scores", "final", "left_out", "mean_and_error", "on_rows"]
 
 _LEAST = 1e-15
@@ -31,10 +33,8 @@ def on_rows(kind: str, model: Any, X: np.ndarray, y: np.ndarray) -> Scores:
 
 def left_out(kind: str, model: Any, y: np.ndarray) -> Scores:
     """Score the leave-one-out predictions that one of our fits reports."""
-    last = final(model)
-    if kind == "classes":
-        return _class_scores(last.loo_proba_, np.searchsorted(last.classes_, y))
-    return _target_scores(last.loo_mean_, last.loo_std_, y)
+    found = loo_losses(final(model), y)
+    return Scores(found.error, found.log_loss)
 
 
 def final(model: Any) -> Any:

@@ -1,12 +1,12 @@
 """Questions about a fit: learning curves, forecasts, labels that look wrong, comparisons."""
 
-from cavity.model_selection.baseline import Verdict, inputs_help
 from cavity.model_selection.comparison import Comparison, compare_inference
 from cavity.model_selection.cross_validation import cross_val_tuned
 from cavity.model_selection.curve import LearningCurve, Source
 from cavity.model_selection.display import LearningCurveDisplay
 from cavity.model_selection.forecast import ErrorTrend, Forecast
 from cavity.model_selection.learning import learning_curve
+from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losses
 from cavity.model_selection.simulation import simulate_learning_curve
 from cavity.model_selection.suspects import Suspect, Suspects
 
@@ -24,5 +24,6 @@ __all__ = [
     "cross_val_tuned",
     "inputs_help",
     "learning_curve",
+    "loo_losses",
     "simulate_learning_curve",
 ]

@@ -14,7 +14,7 @@ from cavity.estimators.columns import RowTable
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
-from cavity.resampling.scores import class_scores
+from cavity.model_selection.leave_one_out import loo_losses
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,7 @@ def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(X, y)
     seconds = time.perf_counter() - begin
-    with np.errstate(divide="ignore"):
-        log_p = np.log(classifier.loo_proba_)
-    loo = class_scores(log_p, np.searchsorted(classifier.classes_, y))
+    loo = loo_losses(classifier, y)
     return ComparisonRow(
         inference=classifier.inference,
         log_evidence=classifier.log_marginal_likelihood_value_,

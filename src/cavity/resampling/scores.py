@@ -38,17 +38,19 @@ class Losses(NamedTuple):
     support: Array = None
 
 
-def class_scores(log_p: Array, codes: Array) -> Losses:
+def class_scores(log_p: Array, codes: Array, tie: float = 0.0) -> Losses:
     """Return error, log loss and Brier score of log class probabilities of shape (..., n, classes).
 
-    A label that shares the largest probability with another class counts as half an error. The
-    Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes.
+    A label that shares the largest probability with another class, up to a difference ``tie``,
+    counts as half an error. The Brier score of two classes is (1 − p)², as in scikit-learn; of
+    more, the sum over classes.
     """
     n_classes = log_p.shape[-1]
     truth = np.eye(n_classes, dtype=bool)[codes]
     own = np.max(np.where(truth, log_p, -np.inf), axis=-1)
     best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
-    error = (own < best_other) + 0.5 * (own == best_other)
+    lead = np.exp(own) - np.exp(best_other) if tie else own - best_other
+    error = (lead < -tie) + 0.5 * (np.abs(lead) <= tie)
     brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
     return Losses(error, -own, brier)
 

@@ -1,11 +1,13 @@
-"""Predictions without any inputs, and whether the inputs help."""
+"""Scores of the rows that a fit leaves out, and whether the inputs help to predict them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
+from sklearn.base import is_classifier
 
 from cavity.arrays import Array
+from cavity.resampling.scores import Losses, class_scores, target_scores
 
 _ENOUGH = 2.0
 """Standard errors by which a gain must exceed zero."""
@@ -18,6 +20,29 @@ class Verdict(NamedTuple):
     gain: float
     """Mean log loss without inputs minus that with them."""
     standard_error: float
+
+
+def loo_losses(model: Any, y: Array) -> Losses:
+    """Return a fitted estimator's leave-one-out error and log loss at each row.
+
+    Leaving a row out shifts the other rows' shares of the classes against its own class, by 1/n.
+    Classes whose probabilities differ by less than that effect are a tie: half an error.
+
+    Parameters
+    ----------
+    model : GaussianProcessClassifier or GaussianProcessRegressor
+    y : array of shape (n,)
+        The targets that it was fitted to.
+    """
+    if is_classifier(model):
+        return loo_class_losses(model.loo_proba_, np.searchsorted(model.classes_, y))
+    return target_scores(model.loo_mean_, model.loo_std_**2, y)
+
+
+def loo_class_losses(proba: Array, codes: Array) -> Losses:
+    """Return the scores of left-out rows' class probabilities, near ties as half an error."""
+    with np.errstate(divide="ignore"):
+        return class_scores(np.log(proba), codes, tie=2.0 / len(codes))
 
 
 def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
@@ -42,8 +67,8 @@ def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
     """
     gains = (_of_classes(y) if classes else _of_targets(y)) - log_losses
     gain, error = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
-    # Differences that are all the same have no standard error, but some rounding.
-    return Verdict(gain > _ENOUGH * error + 1e-9, gain, error)
+    # Leaving a row out changes the shares of the classes by 1/n: a constant guess gains that much.
+    return Verdict(gain > max(_ENOUGH * error, 1.0 / len(gains)), gain, error)
 
 
 def _of_classes(y: Array) -> Array:
