@@ -10,6 +10,8 @@ from cavity.estimators import (
 from cavity.model_selection import (
     LearningCurveDisplay,
     compare_inference,
+    feature_effect,
+    feature_importance,
     learning_curve,
     simulate_learning_curve,
 )
@@ -22,6 +24,8 @@ __all__ = [
     "OnlineGaussianProcessRegressor",
     "__version__",
     "compare_inference",
+    "feature_effect",
+    "feature_importance",
     "learning_curve",
     "simulate_learning_curve",
 ]

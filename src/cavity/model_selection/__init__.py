@@ -1,9 +1,15 @@
-"""Questions about a fit: learning curves, forecasts, labels that look wrong, comparisons."""
+"""Questions about a fit: learning curves, forecasts, wrong labels, inputs, comparisons."""
 
 from cavity.model_selection.comparison import Comparison, compare_inference
 from cavity.model_selection.curve import LearningCurve, Source
 from cavity.model_selection.display import LearningCurveDisplay
+from cavity.model_selection.effect import FeatureEffect, feature_effect
 from cavity.model_selection.forecast import ErrorTrend, Forecast
+from cavity.model_selection.importance import (
+    FeatureImportance,
+    FeatureShare,
+    feature_importance,
+)
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.simulation import simulate_learning_curve
 from cavity.model_selection.suspects import Suspect, Suspects
@@ -11,6 +17,9 @@ from cavity.model_selection.suspects import Suspect, Suspects
 __all__ = [
     "Comparison",
     "ErrorTrend",
+    "FeatureEffect",
+    "FeatureImportance",
+    "FeatureShare",
     "Forecast",
     "LearningCurve",
     "LearningCurveDisplay",
@@ -18,6 +27,8 @@ __all__ = [
     "Suspect",
     "Suspects",
     "compare_inference",
+    "feature_effect",
+    "feature_importance",
     "learning_curve",
     "simulate_learning_curve",
 ]
