@@ -11,6 +11,8 @@ from cavity.model_selection import (
     LearningCurveDisplay,
     compare_inference,
     cross_val_tuned,
+    feature_effect,
+    feature_importance,
     learning_curve,
     simulate_learning_curve,
 )
@@ -24,6 +26,8 @@ __all__ = [
     "__version__",
     "compare_inference",
     "cross_val_tuned",
+    "feature_effect",
+    "feature_importance",
     "learning_curve",
     "simulate_learning_curve",
 ]

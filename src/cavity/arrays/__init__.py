@@ -14,6 +14,7 @@ from cavity.arrays.lapack import (
     matmul,
     pivots,
     scale_both,
+    semidefinite_factor,
     solve_lower,
     symmetric_product,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "row_blocks",
     "same_kind",
     "scale_both",
+    "semidefinite_factor",
     "solve_lower",
     "symmetric_product",
     "threads_for",

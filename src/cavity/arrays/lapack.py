@@ -193,3 +193,11 @@ def pivots(A: Array, tol: float) -> tuple[Array, Array]:
     """
     C, order, rank, _ = _lapack("pstrf", A.dtype.char)(A, tol=tol, lower=1)
     return C[:rank, :rank], order[:rank] - 1
+
+
+def semidefinite_factor(A: Array, tol: float) -> Array:
+    """Return F of shape (n, rank) with F Fᵀ = A up to the tolerance; A may be singular."""
+    C, order, rank, _ = _lapack("pstrf", A.dtype.char)(A, tol=tol, lower=1)
+    F = np.empty((len(A), rank))
+    F[order - 1] = np.tril(C)[:, :rank]
+    return F

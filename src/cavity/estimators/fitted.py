@@ -1,6 +1,7 @@
 """What a fitted estimator keeps: latent functions, and how they relate to the user's table."""
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,30 @@ class FittedModel:
             answers = [process.log_proba(X[block], part) for process in self.processes]
             scores[block] = self.coding.scores(answers)
         return scores
+
+    def predictions(self, X: Any) -> Array:
+        """Return class probabilities or expected targets at new inputs, one column for each."""
+        if self.coding is not None:
+            return np.exp(self.scores(X))
+        return np.stack(self.processes[0].mean(X), axis=1) * self.scale + self.origin
+
+    def draws(self, X: Any, count: int, rng: Any) -> Array:
+        """Draw what the predictions would be if the latent functions were known.
+
+        The draws are from the joint posterior at all inputs, of shape (count, inputs, columns).
+        """
+        if self.coding is None:
+            found = self.processes[0].draws(X, count, rng)
+            return np.moveaxis(found, 0, -1) * self.scale + self.origin
+        drawn = [process.drawn_log_proba(X, count, rng) for process in self.processes]
+        scores = self.coding.scores([(low.ravel(), high.ravel()) for low, high in drawn])
+        return np.exp(scores).reshape(count, len(X), -1)
+
+    def averages(self, sets: Iterable[Any]) -> Marginals:
+        """Return mean and variance of a regressor's function, averaged over each set of inputs."""
+        means, variances = zip(*self.processes[0].averages(sets), strict=True)
+        mean, variance = (np.stack(parts, axis=1) for parts in (means, variances))
+        return Marginals(mean * self.scale + self.origin, variance * self.scale**2)
 
     def log_evidence(self, theta: Array | None = None, eval_gradient: bool = False) -> Any:
         """Return the log evidence, the mean over the processes, at the fit or at other theta.

@@ -1,13 +1,13 @@
 """One kernel on one set of inputs: latent functions that predict at new inputs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
 from cavity.estimators.coding import binary_log_proba
 from cavity.evidence import Evaluation, HyperPosterior, NormalPrior, Response, posterior_at, respond
 from cavity.inference import Fit
@@ -183,6 +183,43 @@ class FittedProcess:
         rule = evaluation.prior.rule
         posterior = evaluation.fits[0].posterior
         return posterior.predict_covariance(self._cross(X, rule), rule.matrix(X))
+
+    def draws(self, X: Any, count: int, rng: Any) -> Array:
+        """Draw functions from their joint posterior, without noise: (targets, count, inputs).
+
+        If predictions are averaged over hyperparameters, so are the draws.
+        """
+        members = (self.evaluation, *self.others)
+        parts = [len(part) for part in np.array_split(np.arange(count), len(members))]
+        each = zip(members, parts, strict=True)
+        return np.concatenate([self._draws(e, X, part, rng) for e, part in each], axis=1)
+
+    def _draws(self, evaluation: Evaluation, X: Any, count: int, rng: Any) -> Array:
+        rule, fits = evaluation.prior.rule, evaluation.fits
+        K_star, prior = self._cross(X, rule), rule.matrix(X, X)
+        C = fits[0].posterior.predict_covariance(K_star, prior)
+        # Below this, the difference of the two matrices is rounding error.
+        tol = len(X) * np.finfo(float).eps * float(np.max(np.diagonal(prior)))
+        F = semidefinite_factor(C, tol)
+        drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
+        mean = np.array([K_star @ fit.posterior.alpha for fit in fits])
+        return np.asarray(mean[:, None] + drawn)
+
+    def drawn_log_proba(self, X: Any, count: int, rng: Any) -> tuple[Array, Array]:
+        """Return log P(−1) and log P(+1) for functions so drawn, each of shape (count, inputs)."""
+        f, noise = self.draws(X, count, rng)[0], self.rule.noise(X)
+        if np.any(noise):
+            return binary_log_proba(self._likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
+        one = np.ones_like(f)
+        return self._likelihood.log_prob(-one, f), self._likelihood.log_prob(one, f)
+
+    def averages(self, sets: Iterable[Any]) -> list[Marginals]:
+        """Return mean and variance of each latent function's average over each set of inputs."""
+        found = [
+            (self._cross(X, self.rule).mean(axis=0), self.rule.matrix(X, X).mean()) for X in sets
+        ]
+        K_star, own = (np.array(part) for part in zip(*found, strict=True))
+        return [fit.posterior.predict(K_star, own) for fit in self.fits]
 
     def _cross(self, X: Any, rule: Rule) -> Array:
         """Return the covariances of new inputs with the training inputs."""

@@ -1,10 +1,16 @@
-"""Questions about a fit: learning curves, forecasts, labels that look wrong, comparisons."""
+"""Questions about a fit: learning curves, forecasts, wrong labels, inputs, comparisons."""
 
 from cavity.model_selection.comparison import Comparison, compare_inference
 from cavity.model_selection.cross_validation import cross_val_tuned
 from cavity.model_selection.curve import LearningCurve, Source
 from cavity.model_selection.display import LearningCurveDisplay
+from cavity.model_selection.effect import FeatureEffect, feature_effect
 from cavity.model_selection.forecast import ErrorTrend, Forecast
+from cavity.model_selection.importance import (
+    FeatureImportance,
+    FeatureShare,
+    feature_importance,
+)
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losses
 from cavity.model_selection.simulation import simulate_learning_curve
@@ -13,6 +19,9 @@ from cavity.model_selection.suspects import Suspect, Suspects
 __all__ = [
     "Comparison",
     "ErrorTrend",
+    "FeatureEffect",
+    "FeatureImportance",
+    "FeatureShare",
     "Forecast",
     "LearningCurve",
     "LearningCurveDisplay",
@@ -22,6 +31,8 @@ __all__ = [
     "Verdict",
     "compare_inference",
     "cross_val_tuned",
+    "feature_effect",
+    "feature_importance",
     "inputs_help",
     "learning_curve",
     "loo_losses",

@@ -164,7 +164,7 @@ class LearningCurveDisplay:
         self : LearningCurveDisplay
         """
         values = self._values(self.curve)
-        self.ax_ = _axes() if ax is None else ax
+        self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         marker = "o" if len(values) == 1 else None
         style = _LINE | {"marker": marker, "label": _name(self.curve)}
@@ -231,7 +231,8 @@ def _name(curve: LearningCurve) -> str:
     return "refits" if curve.theory == "simulation" else f"{curve.theory} theory"
 
 
-def _axes() -> Any:
+def new_axes() -> Any:
+    """Return empty axes of the usual size."""
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:

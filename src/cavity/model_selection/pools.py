@@ -33,6 +33,7 @@ from cavity.resampling.scores import Losses, class_scores, target_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
+_WHAT = "Learning curves need"
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class PoolInputs:
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:
         """Return, by latent function, new inputs' covariances with the pool, and variances."""
-        seen, given = _inputs(self.model, self.before, X), None
+        seen, given = inputs_of(self.model, self.before, X), None
         if is_precomputed(self.model.kernel):
             given = check_prior_variance(self.model.kernel, self.X, None, len(seen))
         return [
@@ -166,30 +167,30 @@ def pools_of(
     """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
     if resampling not in LAWS:
         raise ValueError(f"resampling must be one of {list(LAWS)}; got {resampling!r}.")
-    model, before = _take_apart(estimator)
+    model, before = take_apart(estimator, _WHAT)
     if fitted_model(model) is None:
         step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
         weights = {} if sample_weight is None else {f"{step}sample_weight": sample_weight}
-        model, before = _take_apart(clone(estimator).fit(X, y, **weights))
-    X = _inputs(model, before, X)
+        model, before = take_apart(clone(estimator).fit(X, y, **weights), _WHAT)
+    X = inputs_of(model, before, X)
     y, share = _labels(model, X, y), _population(sample_weight, len(X))
     sizes = _check_sizes(train_sizes, resampling, share)
     return PoolInputs(model, fitted_model(model), before, X, y, share, resampling, sizes, retune)
 
 
-def _take_apart(estimator: Any) -> tuple[Any, Pipeline | None]:
-    """Return the Gaussian process and the transformers before it, if there are any."""
+def take_apart(estimator: Any, what: str) -> tuple[Any, Pipeline | None]:
+    """Return the Gaussian process that something needs, and the transformers before it, if any."""
     model = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(model, GaussianProcessClassifier | GaussianProcessRegressor):
         raise ValueError(
-            "Learning curves need a cavity.GaussianProcessClassifier or GaussianProcessRegressor, "
+            f"{what} a cavity.GaussianProcessClassifier or GaussianProcessRegressor, "
             f"or a Pipeline that ends in one; got {type(model).__name__}."
         )
     before = estimator[:-1] if isinstance(estimator, Pipeline) and len(estimator) > 1 else None
     return model, before
 
 
-def _inputs(model: Any, before: Pipeline | None, table: Any) -> Any:
+def inputs_of(model: Any, before: Pipeline | None, table: Any) -> Any:
     """Return inputs as the kernel takes them."""
     transformed = table if before is None else before.transform(table)
     return validate_inputs(model, transformed, reset=False)
