@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, PairwiseKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from tests.test_kernels import SharedLetters
+from test_kernels import SharedLetters
 
 from cavity import (
     GaussianProcessClassifier,

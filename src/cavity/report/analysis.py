@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import __version__, compare_inference
 from cavity.report import parts
+from cavity.report.inputs import inputs_of
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
@@ -62,8 +63,9 @@ class Analysis:
     row, label, prediction; then probability of the predicted class and probability_of_label, or
     std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
     whose target is least likely given the other rows, with the same columns, and z in regression;
-    ``inputs`` has their inputs, by row number as a string. ``relevance`` and ``curve`` are as
-    `relevance_of` and `describe_curve` in parts.py return them. ``comparison`` has a row of
+    ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
+    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does.
+    ``comparison`` has a row of
     `cavity.compare_inference` for each method; it is empty in regression, which is exact.
     ``command`` is the command that makes this report.
     """
@@ -77,7 +79,8 @@ class Analysis:
     confusion: list[list[int]] | None
     least_certain: list[Record]
     suspects: list[Record]
-    relevance: list[Record] | None
+    importance: list[Record]
+    effects: list[Record]
     comparison: list[Record]
     curve: Record
     points: dict[str, list[Any]]
@@ -121,6 +124,8 @@ def analyse(
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
     left_out, held_out = parts.scores_of(data, fitted)
+    tell("measuring which inputs matter")
+    about_inputs = plain(inputs_of(data, fitted, settings.seed))
     tell("comparing inference methods")
     comparison = compare_methods(data, fitted.kernel_, settings) if data.classes else []
     tell("computing the learning curve")
@@ -132,12 +137,12 @@ def analyse(
         held_out=plain(held_out),
         calibration=parts.calibration_of(data, fitted),
         confusion=parts.confusion_of(data, fitted),
-        relevance=parts.relevance_of(fitted.kernel_, data.feature_names),
         comparison=comparison,
         curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
+        **about_inputs,
         **plain(parts.examples_of(data, fitted)),
     )
 

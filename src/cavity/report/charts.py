@@ -10,6 +10,7 @@ import altair as alt
 _INK, _MUTED, _FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
 _ACCENT, _SOFT = "var(--accent)", "var(--soft)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+_KINDS = [_ACCENT, _INK, _MUTED, _FAINT]
 _ROW = 34
 Json = dict[str, Any]
 
@@ -164,16 +165,38 @@ def _checks(measured: list[Json], x: Json, y: Json, axis: Json) -> list[alt.Char
     ]
 
 
-def relevances(rows: list[Json]) -> Json:
-    """Draw the relevance of each input; rows have feature and relevance."""
-    title = "relative to the most relevant input"
-    drawn = _chart(rows).mark_bar(color=_ACCENT, cornerRadius=2, height={"band": 0.6})
-    encoded = drawn.encode(
-        x=_quantity("relevance", title, domain=[0, 1], tickCount=5, format=".0%"),
-        y=_nominal("feature", [row["feature"] for row in rows], ticks=False, domain=False),
-        tooltip=_tips(feature=("input", ""), relevance=("relevance", ".2~%")),
+def importances(rows: list[Json]) -> Json:
+    """Draw how much each input matters, with its interval; rows as in `scores`."""
+    title = "share of the predictions' variance lost without the input"
+    hover = _tips(name=("", ""), **_interval("share", ".1%"))
+    return _dot_plot(rows, hover, title=title, zero=True, format="~%")
+
+
+def effect(
+    points: list[Json], is_number: bool, names: list[str], x: str, y: str, form: str
+) -> Json:
+    """Draw predictions against one input; points have input, kind, value, low and high."""
+    axis: Json = {"title": y, "format": form, "tickCount": 5}
+    across = _quantity("input", x, tickCount=5, format="~g", nice=False)
+    if not is_number:
+        order = list(dict.fromkeys(str(p["input"]) for p in points))
+        across = _nominal("input", order, labelAngle=-30, labelLimit=90) | {"title": x}
+    color: Any = alt.value(_ACCENT)
+    if len(names) > 1:
+        color = alt.Color("kind:N", scale=alt.Scale(domain=names, range=_KINDS[: len(names)]))
+    hover = _tips(input=(x, ",.4~g" if is_number else ""), kind=("", ""), **_interval(y, form))
+    drawn, common = _chart(points), {"x": across, "color": color}
+    ends = {"y": _quantity("low", **axis), "y2": "high:Q"}
+    dots = drawn.mark_point(
+        filled=True, size=300 if is_number else 70, opacity=0 if is_number else 1
     )
-    return _finish(encoded, height=max(28 * len(rows), 60))
+    value = {"y": _quantity("value", **axis), **common}
+    if is_number:
+        band = drawn.mark_area(opacity=0.2).encode(**ends, **common)
+        layers = [band, drawn.mark_line(strokeWidth=2).encode(**value)]
+    else:
+        layers = [drawn.mark_rule(strokeWidth=2).encode(**ends, **common)]
+    return _finish(alt.layer(*layers, dots.encode(tooltip=hover, **value)), height=200)
 
 
 def _chart(values: list[Json]) -> alt.Chart:

@@ -1,9 +1,8 @@
-"""The parts of an analysis: scores, calibration, rows to check, learning curve, relevance."""
+"""The parts of an analysis: scores, calibration, rows to check, learning curve, kernel."""
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,13 @@ from sklearn.metrics import confusion_matrix
 
 from cavity import learning_curve
 from cavity.arrays import Array
-from cavity.kernels import length_scales
 from cavity.model_selection.suspects import most_doubtful
 from cavity.resampling.scores import class_scores, target_scores
 from cavity.tables.prepare import Prepared
 
 _MOST_EXAMPLES = 10
 LEVEL = 0.9
-"""Coverage of a forecast's interval."""
+"""Coverage of the intervals of forecasts, of importances and of effects."""
 _SIZES = 8
 _FACTORS = np.geomspace(1.0, 4.0, 9)
 """From the present number of rows to four times as many; twice as many is among them."""
@@ -231,27 +229,3 @@ def kernel_text(kernel: Kernel, classes: Sequence[Any]) -> str:
         return str(kernel)
     parts = zip(classes, kernel.kernels, strict=True)
     return "; ".join(f"{name}: {part}" for name, part in parts)
-
-
-def relevance_of(kernel: Kernel, names: list[str]) -> list[dict[str, Any]] | None:
-    """Return each input's inverse length scale relative to the largest one.
-
-    With several classes each has its own, ``per_class``, and ``relevance`` is their mean. The
-    result is None if the kernel has one length scale for all inputs.
-    """
-    parts = kernel.kernels if isinstance(kernel, CompoundKernel) else [kernel]
-    scales = [scale for part in parts for scale in _length_scales(part, len(names))]
-    if len(scales) < len(parts):
-        return None
-    inverse = np.array([scale.min() / scale for scale in scales])
-    return [
-        {"feature": name, "relevance": float(column.mean()), "per_class": column.tolist()}
-        for name, column in zip(names, inverse.T, strict=True)
-    ]
-
-
-def _length_scales(kernel: Kernel, d: int) -> list[Array]:
-    """Return the first length scales with one for each of several inputs, if there are any."""
-    parameters = kernel.get_params()
-    found = compress(parameters.values(), length_scales(list(parameters)))
-    return [np.asarray(scale) for scale in found if np.shape(scale) == (d,) and d > 1][:1]

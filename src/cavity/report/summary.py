@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 from cavity.estimators.columns import columns
 from cavity.report.analysis import Analysis, Record
+from cavity.report.parts import LEVEL
+
+_MOST_INPUTS = 10
 
 
 def summarise(analysis: Analysis) -> list[str]:
@@ -13,7 +16,7 @@ def summarise(analysis: Analysis) -> list[str]:
         _data(analysis),
         _model(analysis),
         quality(analysis.left_out, analysis.held_out),
-        _relevance(analysis),
+        _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
         _indented("Which rows to check first?", map(_suspect, analysis.suspects[:5])),
@@ -70,14 +73,15 @@ def _with_error(scores: Record, key: str) -> str:
     return f"{scores[key]:.3f}" + ("" if error is None else f" ± {error:.3f}")
 
 
-def _relevance(analysis: Analysis) -> list[str]:
-    ranked = sorted(analysis.relevance or [], key=lambda line: -line["relevance"])
-    width = max((len(line["feature"]) for line in ranked), default=0)
-    bars = [
-        f"{line['feature']:{width}s} {'#' * round(30 * line['relevance'])}".rstrip()
-        for line in ranked
+def _importance(analysis: Analysis) -> list[str]:
+    cells = [
+        [r["feature"], *(f"{r[key]:.1%}" for key in ("importance", "low", "high"))]
+        for r in analysis.importance[:_MOST_INPUTS]
     ]
-    return _indented("Which inputs matter? (relative inverse length scale)", bars)
+    title = f"Which inputs matter? (share of the predictions lost without, {LEVEL:.0%} interval)"
+    more = len(analysis.importance) - len(cells)
+    rest = [f"... and {more} more" for _ in range(more > 0)]
+    return _indented(title, [*columns(["", "share", "from", "to"], cells), *rest])
 
 
 def comparison(rows: list[Record]) -> list[str]:

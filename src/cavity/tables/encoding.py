@@ -39,6 +39,13 @@ class Number:
         """Return a row's value; standardising and undoing it leaves six digits safe."""
         return f"{float(raw[0]):.6g}"
 
+    def values(self, raw: Array, most: int) -> tuple[list[Any], Array]:
+        """Return values to try, as people write them and as inputs: all, or an even range."""
+        found = np.unique([float(self.decode(row)) for row in raw])
+        if len(found) > most:
+            found = np.linspace(found[0], found[-1], most)
+        return found.tolist(), found[:, None]
+
 
 @dataclass(frozen=True)
 class Category:
@@ -73,6 +80,11 @@ class Category:
         """Return a row's level."""
         level = self.levels[int(np.argmax(raw)) + self._hidden if raw.max() > 0.5 else 0]
         return "missing" if level is None else level
+
+    def values(self, raw: Array, most: int) -> tuple[list[Any], Array]:
+        """Return the levels, as people write them and as inputs; however many there are."""
+        inputs = np.eye(len(self.levels))[:, self._hidden :]
+        return [self.decode(row) for row in inputs], inputs
 
 
 def numbers_of(column: pl.Series, source: str) -> Array:
@@ -126,12 +138,30 @@ class Encoder:
 
     def decode(self, x: Array) -> dict[str, str]:
         """Return a training row's values by column, with missing ones filled in."""
-        scale = np.array(self.scale)
-        raw = x * scale + np.array(self.mean)
-        # Undoing the standardisation turns a zero into rounding error.
-        raw[np.abs(raw) < 1e-9 * scale] = 0.0
-        parts = np.split(raw, np.cumsum([len(c.feature_names) for c in self.columns])[:-1])
+        parts = np.split(self._unscaled(x), np.cumsum(self._widths)[:-1])
         return {c.name: c.decode(part) for c, part in zip(self.columns, parts, strict=True)}
+
+    @property
+    def _widths(self) -> list[int]:
+        return [len(column.feature_names) for column in self.columns]
+
+    def _unscaled(self, X: Array) -> Array:
+        scale = np.array(self.scale)
+        raw = X * scale + np.array(self.mean)
+        # Undoing the standardisation turns a zero into rounding error.
+        return np.where(np.abs(raw) < 1e-9 * scale, 0.0, raw)
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The places of each column's inputs."""
+        ends = np.cumsum(self._widths).tolist()
+        return [[*range(end - k, end)] for end, k in zip(ends, self._widths, strict=True)]
+
+    def values(self, X: Array, place: int, most: int) -> tuple[list[Any], Array]:
+        """Return values of a column to try, at most so many numbers, and their inputs."""
+        group = self.groups[place]
+        shown, raw = self.columns[place].values(self._unscaled(X)[:, group], most)
+        return shown, (raw - np.array(self.mean)[group]) / np.array(self.scale)[group]
 
     def unseen(self, frame: pl.DataFrame) -> dict[str, int]:
         """Count, for each column, the rows whose category was not in the training rows."""

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from cavity.report.analysis import Analysis
 from cavity.report.sections.common import agreeing, measures
-from cavity.report.sections.model import inputs, methods, more, now_and_twice, record
+from cavity.report.sections.inputs import inputs
+from cavity.report.sections.model import methods, more, now_and_twice, record
 from cavity.report.sections.predictions import certainty, labels, quality
 from cavity.report.words import number, percent
 

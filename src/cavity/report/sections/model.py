@@ -1,4 +1,4 @@
-"""The sections on the model: more data, its inputs, the inference method, and what was done."""
+"""The sections on the model: more data, the inference method, and what was done."""
 
 from typing import Any
 
@@ -6,10 +6,8 @@ from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Code, Facts, Figure, Figures, Goal, HtmlTable, Note, Section
 from cavity.report.sections.common import Measure, cell, interval, measures, word_cell
-from cavity.report.words import count, join, number, percent
+from cavity.report.words import count, number, percent
 
-_MOST_INPUTS, _NAMED = 25, 3
-_NO_PART = 0.01
 # In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
 _HEAD = ("method", "log evidence", "correction", "log loss", "error rate", "seconds", "converged")
@@ -117,40 +115,6 @@ def _goal(a: Analysis, measure: Measure) -> Goal:
         sizes=[*(p["size"] for p in inside), *(size for size, _ in beyond)],
         values=[*(p["value"] for p in inside), *(value for _, value in beyond)],
     )
-
-
-def inputs(a: Analysis) -> Section:
-    """Return the section on relevance."""
-    title = "Which inputs matter?"
-    if not a.relevance:
-        headline = "The kernel has one length scale for all inputs, so it cannot rank them."
-        remedy = Note("With --kernel ard every input has its own length scale.", quiet=True)
-        return Section("inputs", title, headline, [remedy])
-    ranked = sorted(a.relevance, key=lambda line: -line["relevance"])
-    shown = [{"feature": r["feature"], "relevance": r["relevance"]} for r in ranked[:_MOST_INPUTS]]
-    text = "Relevance: " + "; ".join(f"{r['feature']} {percent(r['relevance'])}" for r in shown)
-    caption = (
-        "Inverse length scale of each input after standardising. Along an input with a short "
-        "length scale, predictions change quickly. A relevant input need not be a cause."
-    )
-    if len(a.relevance[0]["per_class"]) > 1:
-        caption += " Each class has its own kernel; the mean is shown."
-    figure = Figure("relevance", charts.relevances(shown), caption, text)
-    blocks: list[Any] = [Figures([figure])]
-    if len(ranked) > _MOST_INPUTS:
-        few = f"Only the {_MOST_INPUTS} most relevant of {len(ranked)} inputs are shown."
-        blocks.append(Note(few, quiet=True))
-    return Section("inputs", title, _inputs_headline(ranked), blocks)
-
-
-def _inputs_headline(ranked: list[Record]) -> str:
-    named = [line["feature"] for line in ranked if line["relevance"] >= _NO_PART][:_NAMED]
-    idle = [line["feature"] for line in ranked if line["relevance"] < _NO_PART]
-    most = f"{join(named)} {'matters' if len(named) == 1 else 'matter'} most"
-    if not idle:
-        return f"{most}; every input has some influence."
-    few = join(idle) if len(idle) <= _NAMED else f"{len(idle)} inputs"
-    return f"{most}; {few} {'has' if len(idle) == 1 else 'have'} hardly any influence."
 
 
 def methods(a: Analysis) -> Section:

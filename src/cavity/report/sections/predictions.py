@@ -270,7 +270,7 @@ def _class_headline(a: Analysis) -> str:
 def _example_table(
     a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
 ) -> HtmlTable:
-    """Return a table of rows: target, prediction, more columns, and the most relevant inputs."""
+    """Return a table of rows: target, prediction, more columns, and the most important inputs."""
     if a.is_classes:
         target, show = "label", word_cell
         certainty: Column = ("probability", "probability", _share_cell)
@@ -298,16 +298,9 @@ def _value_cell(text: str) -> Cell:
 
 
 def _shown_inputs(a: Analysis) -> list[str]:
-    """Return the most relevant columns, in the table's order."""
-    relevance = {line["feature"]: line["relevance"] for line in a.relevance or []}
+    """Return the most important columns, in the table's order."""
     names = list(next(iter(a.inputs.values())))
-
-    def weight(name: str) -> float:
-        # The inputs of a category are called column=level.
-        own = [r for feature, r in relevance.items() if f"{feature}=".startswith(f"{name}=")]
-        return max(own, default=0.0)
-
-    chosen = sorted(names, key=weight, reverse=True)[:_MOST_INPUTS]
+    chosen = [line["feature"] for line in a.importance[:_MOST_INPUTS]]
     return [name for name in names if name in chosen]
 
 
