@@ -11,7 +11,7 @@ from cavity.cli.options import Terminal, command_line, opened, print_options, ta
 from cavity.estimators.columns import columns
 from cavity.estimators.validation import is_auto
 from cavity.report.analysis import analyse, compare_methods
-from cavity.report.parts import curve_of, describe_curve, kernel_text, scores_of
+from cavity.report.parts import curve_of, describe_curve, kernel_text, left_out_of, scores_of
 from cavity.report.summary import comparison, curve_lines, quality, summarise
 from cavity.tables.model import fit_model, load_model, save_model, unfitted
 from cavity.tables.output import (
@@ -175,7 +175,8 @@ def fit(output: str, **options: Any) -> None:
     with opened(options) as (terminal, data, settings):
         terminal.stage("tuning the kernel")
         fitted, warned = fit_model(data, settings)
-        left_out, held_out = plain(scores_of(data, fitted))
+        predicted = left_out_of(data, fitted)
+        left_out, held_out = plain(scores_of(data, fitted, predicted))
         save_model(output, data, fitted, settings)
         answer = {
             "model": output,
@@ -187,7 +188,11 @@ def fit(output: str, **options: Any) -> None:
             "notes": data.notes,
             "warnings": warned,
         }
-        lines = [*data.notes, f"Kernel: {answer['kernel']}", *quality(left_out, held_out)]
+        lines = [
+            *data.notes,
+            f"Kernel: {answer['kernel']}",
+            *quality(left_out, held_out, predicted.how),
+        ]
         terminal.answer([*lines, f"The model is in {output}."], answer)
 
 

@@ -4,22 +4,25 @@ Without row i the log evidence loses l_i(θ) = log p(y_i | other rows, θ), and 
 Δ_i = −C ∇l_i to first order, with C the covariance of θ. The row's own cavity moves with it.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.evidence.integrated import HyperPosterior
+from cavity.inference import Fit
 from cavity.sites import Marginals
 
 _MOST = 0.8
-"""A row holds at most this share of what is known of θ along its own direction."""
+"""A row holds at most this share of what is known of θ along its own directions."""
 _FARTHEST = 2.0
-"""Largest change of a log variance, and of a mean in standard deviations times ten."""
+"""Largest change of a log variance, and of a mean in tens of standard deviations."""
+_STEP, _TINY = 1e-3, 1e-300
 _CONVEX = -0.2
 """Below this curvature, in units of the prior's, the tuning has not ended at a maximum."""
-_TOO_MUCH = 0.25
-"""Share of the leave-one-out log loss that the correction may add."""
+_TOO_MUCH, _TYPICAL_LOSS = 0.25, 0.2
+"""Share of the leave-one-out log loss, or of a typical one, that the correction may add."""
 
 
 class Response(NamedTuple):
@@ -41,26 +44,37 @@ class Response(NamedTuple):
 def respond(posterior: HyperPosterior) -> Response:
     """Move each cavity to where it would be had its row not taken part in the tuning.
 
-    Without the row, θ is also less certain: its curvature loses about ∇l_i ∇l_iᵀ, which lengthens
-    the move by 1/(1 − leverage).
+    A row acts on θ through its cavity's mean and log variance only: with U their slopes in θ and a
+    the slopes of log p(y_i) in the two, ∇l_i = Uᵀa. Without the row, the precision of θ loses UᵀWU,
+    with W the curvature of log p(y_i). With S = U C Uᵀ, the two move by −S (I − W S)⁻¹ a.
     """
-    fits, slopes = posterior.evaluation.fits, posterior.slopes
-    gradients = [_gradient(fit, J) for fit, J in zip(fits, slopes, strict=True)]
-    g, C = np.sum(gradients, axis=0), posterior.covariance()
-    leverage = np.einsum("ij,jk,ik->i", g, C, g)
-    move = -(g @ C) / (1.0 - np.minimum(leverage, _MOST))[:, None]
+    fits, C = posterior.evaluation.fits, posterior.covariance()
+    U = np.stack([part for J in posterior.slopes for part in J], axis=1)
+    a, W = _slopes_of_all(fits)
+    S = np.einsum("nik,kl,njl->nij", U, C, U)
+    leverage = np.einsum("ni,nij,nj->n", a, S, a)
+    # No more than a share of what is known of θ is lost with one row.
+    held = np.einsum("nij,nji->n", W, S)
+    W = W * np.minimum(1.0, _MOST / np.maximum(held, _TINY))[:, None, None]
+    free = np.eye(W.shape[1]) - W @ S
+    move = -np.einsum("nij,nj->ni", S, np.linalg.solve(free, a[:, :, None])[:, :, 0])
+    cavities = [_moved(fit, move[:, 2 * k : 2 * k + 2]) for k, fit in enumerate(fits)]
     information, vectors = posterior.whitened
     along = posterior.factor @ vectors
-    cavities, scatter = [], []
-    for fit, J in zip(fits, slopes, strict=True):
-        c = fit.cavities
-        reach = 10.0 * np.sqrt(c.variance) * _FARTHEST
-        step = np.clip(np.sum(J.mean * move, axis=1), -reach, reach)
-        grow = np.clip(np.sum(J.variance * move, axis=1), -_FARTHEST, _FARTHEST)
-        cavities.append(Marginals(c.mean + step, c.variance * np.exp(grow)))
-        scatter.append(_turned(J.mean @ along, c.mean) ** 2)
+    scatter = [
+        _turned(J.mean @ along, fit.cavities.mean) ** 2
+        for fit, J in zip(fits, posterior.slopes, strict=True)
+    ]
     believable = _believable(posterior, leverage)
     return Response(cavities, leverage, believable, scatter, np.maximum(information, 0.0))
+
+
+def _moved(fit: Fit, move: Array) -> Marginals:
+    """Return cavities whose means and log variances have moved, within limits."""
+    c = fit.cavities
+    reach = 10.0 * _FARTHEST * np.sqrt(c.variance)
+    grow = np.clip(move[:, 1], -_FARTHEST, _FARTHEST)
+    return Marginals(c.mean + np.clip(move[:, 0], -reach, reach), c.variance * np.exp(grow))
 
 
 def _turned(changes: Array, mean: Array) -> Array:
@@ -72,15 +86,36 @@ def _turned(changes: Array, mean: Array) -> Array:
     return changes - np.outer(mean, mean @ changes) / size if size > 0.0 else changes
 
 
-def _gradient(fit: object, J: Marginals) -> Array:
-    """Return ∇l_i of each row in the posterior's coordinates."""
-    rows, c = fit.problem.rows, fit.cavities  # type: ignore[attr-defined]
-    moments = fit.problem.likelihood.tilted(rows.y, c)  # type: ignore[attr-defined]
-    # d log Z/d log v = ½ v (d2 + d1²)
-    in_log_v = 0.5 * c.variance * (moments.d2 + moments.d1**2)
-    share = np.minimum(rows.weight, 1.0)
-    slope = moments.d1[:, None] * J.mean + in_log_v[:, None] * J.variance
-    return share[:, None] * slope
+def _slopes_of_all(fits: Sequence[Fit]) -> tuple[Array, Array]:
+    """Return slopes and curvatures in the means and log variances of all targets' cavities."""
+    slopes, curvatures = zip(*map(_slopes, fits), strict=True)
+    a = np.concatenate(slopes, axis=1)
+    W = np.zeros((len(a), a.shape[1], a.shape[1]))
+    for k, own in enumerate(curvatures):
+        W[:, 2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = own
+    return a, W
+
+
+def _slopes(fit: Fit) -> tuple[Array, Array]:
+    """Return slopes of log p(y_i) in its cavity's mean and log variance, (n, 2), and curvatures.
+
+    The curvature is aaᵀ, on average the right one (Fisher). Where log p is quadratic, that would
+    let outliers count for far too much, and the curvature is the second derivative itself.
+    """
+    rows, c, likelihood = fit.problem.rows, fit.cavities, fit.problem.likelihood
+    share = np.minimum(rows.weight, 1.0)[:, None]
+
+    def slopes(log_scale: float) -> tuple[Array, Array]:
+        v = c.variance * np.exp(log_scale)
+        _, d1, d2 = likelihood.tilted(rows.y, Marginals(c.mean, v))
+        return np.stack([d1, 0.5 * v * (d2 + d1**2)], axis=1), d2
+
+    a, d2 = slopes(0.0)
+    W = a[:, :, None] * a[:, None, :]
+    if likelihood.quadratic:
+        bend = (slopes(-_STEP)[0] - slopes(_STEP)[0])[:, 1] / (2.0 * _STEP)
+        W = np.maximum(np.stack([-d2, bend], axis=1), 0.0)[:, :, None] * np.eye(2)
+    return share * a, share[:, :, None] * W
 
 
 def _believable(posterior: HyperPosterior, leverage: Array) -> bool:
@@ -88,4 +123,6 @@ def _believable(posterior: HyperPosterior, leverage: Array) -> bool:
     values, _ = posterior.whitened
     loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in posterior.evaluation.fits)
     at_maximum = not len(values) or float(values[0]) > _CONVEX
-    return at_maximum and float(np.sum(leverage)) <= _TOO_MUCH * max(abs(loss), 1.0)
+    return at_maximum and float(np.sum(leverage)) <= _TOO_MUCH * max(
+        abs(loss), _TYPICAL_LOSS * len(leverage)
+    )

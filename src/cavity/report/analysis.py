@@ -54,10 +54,12 @@ class ModelSummary:
 class Analysis:
     """The contents of a report; `cavity report --json` prints these fields.
 
-    Scores are of leave-one-out predictions (``left_out``) and of held-out rows: rows, error,
-    log_loss, brier, or rmse, mae, r2, log_loss, with ``..._se`` and ``baseline_...`` for some.
-    ``calibration`` has class and bins for each class (of two, for the second). In regression there
-    is one entry, whose class is None and whose bins are nominal and observed interval coverage.
+    Scores are of training rows that were left out (``left_out``; ``left_out_by`` says how) and of
+    held-out rows: rows, error, log_loss, brier, or rmse, mae, r2, log_loss, with ``..._se`` and
+    ``baseline_...`` for some. ``verdict`` says whether the inputs help (helps), by the gain in log
+    loss over a guess without inputs (gain, standard_error). ``calibration`` has class and bins for
+    each class (of two, for the second). In regression there is one entry, whose class is None and
+    whose bins are nominal and observed interval coverage.
     ``confusion`` counts leave-one-out predictions, a row for each true class and a column for each
     predicted one. ``points`` holds the leave-one-out predictions of all training rows in columns:
     row, label, prediction; then probability of the predicted class and probability_of_label, or
@@ -74,6 +76,8 @@ class Analysis:
     data: DataSummary
     model: ModelSummary
     left_out: Record
+    left_out_by: str
+    verdict: Record
     held_out: Record | None
     calibration: list[Record]
     confusion: list[list[int]] | None
@@ -102,7 +106,7 @@ class Analysis:
     @property
     def scored(self) -> dict[str, Record]:
         """The scores that there are, by the name of the predictions."""
-        found = {"leave-one-out": self.left_out, "held-out rows": self.held_out}
+        found = {self.left_out_by: self.left_out, "held-out rows": self.held_out}
         return {name: scores for name, scores in found.items() if scores}
 
     @property
@@ -123,7 +127,7 @@ def analyse(
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    left_out, held_out = parts.scores_of(data, fitted)
+    about_rows = parts.rows_of(data, fitted)
     tell("measuring which inputs matter")
     about_inputs = plain(inputs_of(data, fitted, settings.seed))
     tell("comparing inference methods")
@@ -133,17 +137,13 @@ def analyse(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),
         model=model,
-        left_out=plain(left_out),
-        held_out=plain(held_out),
-        calibration=parts.calibration_of(data, fitted),
-        confusion=parts.confusion_of(data, fitted),
         comparison=comparison,
         curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
         **about_inputs,
-        **plain(parts.examples_of(data, fitted)),
+        **plain(about_rows),
     )
 
 

@@ -3,24 +3,25 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binomtest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.metrics import confusion_matrix
 
-from cavity import learning_curve
+from cavity import cross_val_tuned, learning_curve
 from cavity.arrays import Array
+from cavity.model_selection.leave_one_out import inputs_help, loo_class_losses
 from cavity.model_selection.suspects import most_doubtful
-from cavity.resampling.scores import class_scores, target_scores
+from cavity.resampling.scores import Losses, class_scores, target_scores
 from cavity.tables.prepare import Prepared
 
 _MOST_EXAMPLES = 10
 LEVEL = 0.9
 """Coverage of the intervals of forecasts, of importances and of effects."""
+_FOLDS = 10
 _SIZES = 8
 _FACTORS = np.geomspace(1.0, 4.0, 9)
 """From the present number of rows to four times as many; twice as many is among them."""
@@ -29,26 +30,75 @@ _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 Summary = dict[str, float]
 
 
-def scores_of(data: Prepared, fitted: Any) -> tuple[Summary, Summary | None]:
-    """Return the leave-one-out scores, and those of the held-out rows if there are any."""
-    held_out = None
+class LeftOut(NamedTuple):
+    """Predictions of the training rows by models that have not seen them."""
+
+    how: str
+    """In words, how they were made."""
+    proba: Array | None = None
+    mean: Array = None
+    std: Array = None
+
+
+def left_out_of(data: Prepared, fitted: Any) -> LeftOut:
+    """Return leave-one-out predictions or, where these cannot be trusted, those of ten folds.
+
+    Leave-one-out accounts for the tuning to first order; every fold is tuned again.
+    """
+    if fitted.loo_is_believable_ or len(data.y) < 2 * _FOLDS:
+        if data.classes:
+            return LeftOut("leave-one-out", fitted.loo_proba_)
+        return LeftOut("leave-one-out", None, fitted.loo_mean_, fitted.loo_std_)
+    found = cross_val_tuned(fitted, data.X, data.y, cv=_FOLDS)
+    how = f"{_FOLDS}-fold cross-validation"
+    return LeftOut(how, found) if data.classes else LeftOut(how, None, *found)
+
+
+def rows_of(data: Prepared, fitted: Any) -> dict[str, Any]:
+    """Return the fields of an analysis that are about rows which the model has not seen."""
+    predicted = left_out_of(data, fitted)
+    left_out, held_out = scores_of(data, fitted, predicted)
+    return {
+        "left_out": left_out,
+        "left_out_by": predicted.how,
+        "held_out": held_out,
+        "verdict": verdict_of(data, predicted),
+        "calibration": calibration_of(data, predicted),
+        "confusion": confusion_of(data, predicted),
+        **examples_of(data, predicted),
+    }
+
+
+def verdict_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
+    """Return whether the inputs help, with the gain in log loss and its standard error."""
+    losses = _losses(data, left_out).log_loss
+    return inputs_help(losses, data.y, classes=bool(data.classes))._asdict()
+
+
+def _losses(data: Prepared, left_out: LeftOut) -> Losses:
+    if left_out.proba is not None:
+        return loo_class_losses(left_out.proba, data.y)
+    return target_scores(left_out.mean, left_out.std**2, data.y)
+
+
+def scores_of(data: Prepared, fitted: Any, left_out: LeftOut) -> tuple[Summary, Summary | None]:
+    """Return the scores of left-out rows, and those of the held-out rows if there are any."""
+    losses, held_out = _losses(data, left_out), None
     if data.classes:
-        left_out = _of_classes(fitted.loo_proba_, data.y, data.y)
         if len(data.y_test):
-            held_out = _of_classes(fitted.predict_proba(data.X_test), data.y_test, data.y)
-    else:
-        left_out = _of_quantities(fitted.loo_mean_, fitted.loo_std_, data.y, data.y)
-        if len(data.y_test):
-            mean, std = fitted.predict(data.X_test, return_std=True)
-            held_out = _of_quantities(mean, std, data.y_test, data.y)
-    return left_out, held_out
+            with np.errstate(divide="ignore"):
+                log_p = np.log(fitted.predict_proba(data.X_test))
+            held_out = _of_classes(class_scores(log_p, data.y_test), data.y_test, data.y)
+        return _of_classes(losses, data.y, data.y), held_out
+    if len(data.y_test):
+        mean, std = fitted.predict(data.X_test, return_std=True)
+        held_out = _of_quantities(target_scores(mean, std**2, data.y_test), data.y_test, data.y)
+    return _of_quantities(losses, data.y, data.y), held_out
 
 
-def _of_classes(proba: Array, y: Array, train: Array) -> Summary:
+def _of_classes(losses: Losses, y: Array, train: Array) -> Summary:
     """Summarise scores; the baseline predicts the class frequencies of the training rows."""
-    with np.errstate(divide="ignore"):
-        losses = class_scores(np.log(proba), y)
-    shares = np.bincount(train, minlength=proba.shape[1]) / len(train)
+    shares = np.bincount(train) / len(train)
     return {
         "rows": len(y),
         **_average("error", losses.error),
@@ -59,16 +109,15 @@ def _of_classes(proba: Array, y: Array, train: Array) -> Summary:
     }
 
 
-def _of_quantities(mean: Array, std: Array, y: Array, train: Array) -> Summary:
+def _of_quantities(losses: Losses, y: Array, train: Array) -> Summary:
     """Summarise scores; the baseline predicts the training targets' mean and deviation."""
-    losses = target_scores(mean, std**2, y)
     baseline = target_scores(train.mean(), train.var(), y)
     rmse = math.sqrt(losses.error.mean())
     return {
         "rows": len(y),
         "rmse": rmse,
         "rmse_se": _standard_error(losses.error) / (2 * rmse),
-        "mae": float(np.mean(np.abs(y - mean))),
+        "mae": float(np.mean(np.sqrt(losses.error))),
         # A single row has no R².
         "r2": float(1.0 - losses.error.mean() / y.var()) if y.var() > 0.0 else math.nan,
         **_average("log_loss", losses.log_loss),
@@ -85,26 +134,26 @@ def _standard_error(values: Array) -> float:
     return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-def confusion_of(data: Prepared, fitted: Any) -> list[list[int]] | None:
-    """Return the leave-one-out counts of true (rows) and predicted (columns) classes."""
-    if not data.classes:
+def confusion_of(data: Prepared, left_out: LeftOut) -> list[list[int]] | None:
+    """Return the counts of true (rows) and predicted (columns) classes of left-out rows."""
+    if left_out.proba is None:
         return None
-    predicted, codes = np.argmax(fitted.loo_proba_, axis=1), np.arange(len(data.classes))
+    predicted, codes = np.argmax(left_out.proba, axis=1), np.arange(len(data.classes))
     return list(confusion_matrix(data.y, predicted, labels=codes).tolist())
 
 
-def calibration_of(data: Prepared, fitted: Any) -> list[dict[str, Any]]:
+def calibration_of(data: Prepared, left_out: LeftOut) -> list[dict[str, Any]]:
     """Return class and bins for the second of two classes or for each of several.
 
     In regression there is one entry, whose class is None: the share of targets inside central
     intervals of nominal 10, 20, ..., 90 %.
     """
-    if not data.classes:
-        z = np.abs(data.y - fitted.loo_mean_) / fitted.loo_std_
+    proba = left_out.proba
+    if proba is None:
+        z = np.abs(data.y - left_out.mean) / left_out.std
         levels = (np.arange(1, 10) / 10).tolist()
         bins = [_observed(level, z <= ndtri(0.5 + level / 2)) for level in levels]
         return [{"class": None, "bins": bins}]
-    proba = fitted.loo_proba_
     events = [1] if len(data.classes) == 2 else range(len(data.classes))
     return [
         {"class": str(data.classes[k]), "bins": calibration(proba[:, k], data.y == k)}
@@ -137,9 +186,9 @@ def _observed(predicted: float, happened: Array) -> Summary:
     }
 
 
-def examples_of(data: Prepared, fitted: Any) -> dict[str, Any]:
+def examples_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
     """Return the fields points, least_certain, suspects and inputs of an analysis."""
-    points = _points_of(data, fitted)
+    points = _points_of(data, left_out)
     if data.classes:
         rows = records(points)
         uncertainty, doubt = -points["probability"], -points["probability_of_label"]
@@ -162,11 +211,11 @@ def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _points_of(data: Prepared, fitted: Any) -> dict[str, Array]:
-    points = {"row": data.rows, "label": data.y}
-    if not data.classes:
-        return points | {"prediction": fitted.loo_mean_, "std": fitted.loo_std_}
-    proba, names = fitted.loo_proba_, np.array([str(name) for name in data.classes], dtype=object)
+def _points_of(data: Prepared, left_out: LeftOut) -> dict[str, Array]:
+    points, proba = {"row": data.rows, "label": data.y}, left_out.proba
+    if proba is None:
+        return points | {"prediction": left_out.mean, "std": left_out.std}
+    names = np.array([str(name) for name in data.classes], dtype=object)
     return points | {
         "label": names[data.y],
         "prediction": names[np.argmax(proba, axis=1)],
@@ -188,7 +237,7 @@ def curve_of(
         first = max(min(5, n), n / 40)
         sizes = np.unique(np.round(np.geomspace(first, n, _SIZES)).astype(int)).tolist()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore")
         return learning_curve(fitted, data.X, data.y, train_sizes=sizes, resampling=resampling)
 
 

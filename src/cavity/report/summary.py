@@ -15,7 +15,7 @@ def summarise(analysis: Analysis) -> list[str]:
     paragraphs = [
         _data(analysis),
         _model(analysis),
-        quality(analysis.left_out, analysis.held_out),
+        [*quality(analysis.left_out, analysis.held_out, analysis.left_out_by), *_verdict(analysis)],
         _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
@@ -51,10 +51,15 @@ def _model(analysis: Analysis) -> list[str]:
     ]
 
 
-def quality(left_out: Record, held_out: Record | None) -> list[str]:
+def _verdict(analysis: Analysis) -> list[str]:
+    none = "  The inputs do not help: as far as these rows tell, a guess without them is as good."
+    return [] if analysis.verdict["helps"] else [none]
+
+
+def quality(left_out: Record, held_out: Record | None, how: str) -> list[str]:
     """Return the scores of the model, and those of a prediction without inputs."""
     key = "error" if "error" in left_out else "rmse"
-    rows = [("leave-one-out, without refitting", left_out), ("on the test rows", held_out)]
+    rows = [(how, left_out), ("on the test rows", held_out)]
     lines = [
         f"  {name + ':':34s}{key} {_with_error(scores, key)}, "
         f"log loss {_with_error(scores, 'log_loss')}"

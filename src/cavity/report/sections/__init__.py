@@ -26,7 +26,7 @@ class Big(NamedTuple):
 
 def strip(a: Analysis) -> list[Big]:
     """Return the numbers that sum up an analysis."""
-    where = "held-out rows" if a.held_out else "leave-one-out"
+    where = "held-out rows" if a.held_out else a.left_out_by
     return [*(_classes(a, where) if a.is_classes else _quantities(a, where)), *_twice(a)]
 
 
@@ -68,7 +68,7 @@ def _quantities(a: Analysis, where: str) -> list[Big]:
             "coverage",
             percent(widest["observed"]),
             f"of the rows are inside their {percent(widest['predicted'])} interval",
-            "leave-one-out",
+            a.left_out_by,
         ),
     ]
 

@@ -25,7 +25,10 @@ def inputs(a: Analysis) -> Section:
         "not be a cause."
     )
     blocks.append(Note(note, quiet=True))
-    return Section("inputs", "Which inputs matter?", _headline(a.importance), blocks)
+    headline = _headline(a.importance)
+    if not a.verdict["helps"]:
+        headline = "None that these rows can show: the inputs do not help to predict the target."
+    return Section("inputs", "Which inputs matter?", headline, blocks)
 
 
 def _headline(ranked: list[Record]) -> str:

@@ -22,8 +22,8 @@ def more(a: Analysis) -> Section:
         "Up to the number of your rows, the curve is the average error after training on random "
         "parts of them, computed by theory from a single fit. Beyond, it is continued as a power "
         "law; its level combines the error on your rows with the error that the model predicts "
-        f"for itself. The band is a {percent(a.curve['level'])} interval. The kernel stays as it "
-        "was tuned, and new rows are assumed to be like the present ones.",
+        f"for itself. The band is a {percent(a.curve['level'])} interval. The kernel is tuned "
+        "on each part, and new rows are assumed to be like the present ones.",
         quiet=True,
     )
     both = measures(a)
@@ -54,6 +54,11 @@ def _line(a: Analysis, measure: Measure) -> list[Record]:
 
 
 def _more_headline(a: Analysis) -> str:
+    if not a.verdict["helps"]:
+        return (
+            f"Nothing can be promised: with {a.n_rows:,} rows the inputs do not help, so that more "
+            "rows of the same kind may not help either."
+        )
     error = measures(a)[0]
     found = now_and_twice(a, error)
     if not found:

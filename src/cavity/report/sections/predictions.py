@@ -40,6 +40,11 @@ def quality(a: Analysis) -> Section:
 
 def _quality_headline(a: Analysis) -> str:
     s = a.best_scores
+    if not a.verdict["helps"]:
+        return (
+            "The inputs do not help: as far as these rows tell, predictions that ignore them are "
+            "as good."
+        )
     if not a.is_classes:
         return (
             f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
