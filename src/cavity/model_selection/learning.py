@@ -19,7 +19,7 @@ from cavity.model_selection.forecast import (
     sampling_error,
 )
 from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
-from cavity.resampling import LAWS, THEORIES, Averages, SizeSolution, solve_sizes
+from cavity.resampling import LAWS, THEORIES, Averages, SizeSolution, mixtures, solve_sizes
 from cavity.resampling.scores import Losses, field_grid
 
 _BLOCK = 64
@@ -85,11 +85,7 @@ def learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[2])
     True
     """
-    names = ["auto", *THEORIES]
-    if theory not in names:
-        raise ValueError(f"theory must be one of {names}; got {theory!r}.")
-    if theory == "variational" and resampling != "bootstrap":
-        raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
+    _check_theory(theory, resampling)
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
     if theory == "variational" and inputs.classes is not None:
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
@@ -98,21 +94,40 @@ def learning_curve(
     solve = partial(solve_sizes, theory=theory, tol=tol, max_iter=max_iter)
     with threads_for(len(inputs.share)):
         by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
-        curve = _curve(TheorySource(inputs, theory, solve, list(zip(*by_pool, strict=True))))
-    _warn_about(curve, tol)
+        solutions = list(zip(*by_pool, strict=True))
+        curve = _curve(TheorySource(inputs, theory, solve, solutions))
+    reliable = [all(solution.reliable for solution in of_size) for of_size in solutions]
+    _warn_about(curve, ~np.array(reliable), tol)
     return curve
 
 
-def _warn_about(curve: LearningCurve, tol: float) -> None:
-    failed = curve.train_sizes[~curve.converged]
-    if len(failed):
-        worst = float(np.max(curve.residual[~curve.converged]))
-        warnings.warn(
-            f"The theory's equations did not converge at train_sizes {failed.tolist()} (residual "
-            f"{worst:.1e}, tolerance {tol:.1e}); curve.converged marks them. Raise max_iter.",
-            ConvergenceWarning,
-            stacklevel=3,
+def _check_theory(theory: str, resampling: str) -> None:
+    names = ["auto", *THEORIES]
+    if theory not in names:
+        raise ValueError(f"theory must be one of {names}; got {theory!r}.")
+    if theory == "variational" and resampling != "bootstrap":
+        raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
+
+
+def _warn_about(curve: LearningCurve, unreliable: Array, tol: float) -> None:
+    """Warn of equations that were not solved, and of sizes at which the theory does not hold."""
+    failed = ~curve.converged
+    messages = []
+    if np.any(failed):
+        messages.append(
+            "The theory's equations did not converge at train_sizes "
+            f"{curve.train_sizes[failed].tolist()} (residual {np.max(curve.residual[failed]):.1e}, "
+            f"tolerance {tol:.1e}); curve.converged marks them. Raise max_iter."
         )
+    if np.any(unreliable):
+        messages.append(
+            f"The theory does not hold at train_sizes {curve.train_sizes[unreliable].tolist()}: "
+            "many examples have a near twin, and whether it is drawn matters more than the theory "
+            "allows for. curve.converged marks these sizes. Use simulate_learning_curve()."
+        )
+    curve.converged = curve.converged & ~unreliable
+    for message in messages:
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
@@ -146,8 +161,10 @@ class TheorySource(Source):
         found = np.zeros((len(self.solutions), len(self.inputs.share)))
         for total, averages in zip(found, self.held_out, strict=True):
             for i in range(0, len(x), _BLOCK):
-                latent = [c.fields(x[i : i + _BLOCK]) for c in averages]
-                total += weight[i : i + _BLOCK] @ self.inputs.scores.measure(g, latent)
+                here = slice(i, i + _BLOCK)
+                for share, parts in mixtures(averages):
+                    latent = [c.fields(x[here]) for c in parts]
+                    total += share * (weight[here] @ self.inputs.scores.measure(g, latent))
         return found
 
     def trend(self, measure: str) -> ErrorTrend:

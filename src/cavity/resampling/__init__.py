@@ -9,7 +9,7 @@ from cavity.resampling.known import (
     sollich_curve,
 )
 from cavity.resampling.laws import LAWS
-from cavity.resampling.pool import Averages, EffectiveSites, Pool
+from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
 from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
 from cavity.resampling.tuning import TuningEffect
@@ -27,6 +27,7 @@ __all__ = [
     "SizeSolution",
     "TuningEffect",
     "log_odds_against",
+    "mixtures",
     "opper_vivarelli_bound",
     "periodic_ornstein_uhlenbeck",
     "periodic_squared_exponential",

@@ -109,7 +109,8 @@ class AveragedPosterior:
 class SizeSolution(NamedTuple):
     """Averages over random training sets of one size, and how they were found.
 
-    ``pool`` is over all training sets, ``held_out`` over those that an example is not in.
+    ``pool`` is over all training sets, ``held_out`` over those that an example is not in. They are
+    not ``reliable`` if a correction that should be small is large.
     """
 
     pool: Averages
@@ -118,6 +119,7 @@ class SizeSolution(NamedTuple):
     converged: bool
     n_iter: int
     residual: float
+    reliable: bool = True
 
     def at(self, prior: DensePrior, K_star: Array, prior_variance: Array) -> Averages:
         """Return the averages at m new inputs, from their (m, n) covariances with the pool's."""

@@ -18,6 +18,7 @@ from cavity.resampling.scores import (
     NODES,
     REACH,
     SMALLEST,
+    TIE,
     Losses,
     Scores,
     class_scores,
@@ -129,7 +130,9 @@ class BinaryScores(ClassScores):
 
 def _wrong_side(y: Array, c: Averages) -> Array:
     """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
-    return ndtr(standardise(-y * c.R, np.sqrt(np.maximum(c.V, SMALLEST))))
+    # A prediction of zero, up to rounding, has no side: half of them are wrong.
+    R = np.where(np.abs(c.R) > TIE * np.sqrt(c.G), c.R, 0.0)
+    return ndtr(standardise(-y * R, np.sqrt(np.maximum(c.V, SMALLEST))))
 
 
 def _root(x: Array, f: Array) -> Array:
@@ -172,7 +175,7 @@ class MulticlassScores(ClassScores):
         fields = self._fields(averages, _FEWER_DRAWS)
         drawn = zip(*map(_drawn, self.pools, averages, fields, repeat(occupations)), strict=True)
         for latent in chain([fields], drawn):
-            yield np.mean(np.argmax(self._unnormalised(latent), axis=2) != self.truth, axis=0)
+            yield np.mean(class_scores(self._unnormalised(latent), self.truth).error, axis=0)
 
     def log_proba(self, latent: Sequence[Marginals]) -> Array:
         """Return normalised log probabilities."""

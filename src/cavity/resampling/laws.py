@@ -13,10 +13,20 @@ _NEGLIGIBLE = 1e-6
 
 
 class Occupancy(NamedTuple):
-    """Occupations s = 1, 2, ..., k and their probabilities, of shape (k, n)."""
+    """Occupations s = 1, 2, ..., k and their probabilities, of shape (k, n).
+
+    Draws of one example may differ in their targets (of examples with equal inputs): ``scatter``
+    is the variance of the average target of s draws, of shape (k, n), or zero.
+    """
 
     s: Array
     probability: Array
+    scatter: Array | float = 0.0
+
+
+def most_draws(rate: Array) -> float:
+    """Return how often an example is drawn at most, with replacement."""
+    return max(1.0, float(poisson.isf(_NEGLIGIBLE, np.max(rate))))
 
 
 def _bernoulli(rate: Array) -> Occupancy:
@@ -26,8 +36,7 @@ def _bernoulli(rate: Array) -> Occupancy:
 
 def _poisson(rate: Array) -> Occupancy:
     """Drawn with replacement."""
-    most = max(1.0, float(poisson.isf(_NEGLIGIBLE, np.max(rate))))
-    s = np.arange(1.0, most + 1.0)
+    s = np.arange(1.0, most_draws(rate) + 1.0)
     return Occupancy(s, poisson.pmf(s[:, None], rate))
 
 

@@ -1,5 +1,6 @@
 """What the theories of resampling work with: a pool, averages over training sets, their sites."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ class Averages(NamedTuple):
     """Variance of the prediction from training set to training set."""
     chi: Array | None = None
     """How far the prediction moves with a unit source at the example; None if that is G."""
+    parts: "tuple[tuple[Array, Averages], ...]" = ()
+    """Shares and averages of the parts, where these are averages of a mixture."""
 
     @property
     def response(self) -> Array:
@@ -32,9 +35,32 @@ class Averages(NamedTuple):
         """χ − G: by how much the response exceeds the variance; None if there is no excess."""
         return None if self.chi is None else self.chi - self.G
 
+    @property
+    def mixture(self) -> "tuple[tuple[Array, Averages], ...]":
+        """Its parts with their shares; a part by itself if it is no mixture."""
+        return self.parts or ((np.ones_like(self.G), self),)
+
     def fields(self, x: Array) -> Marginals:
         """Return marginals with the prediction x standard deviations off, of shape (len(x), n)."""
         return Marginals(self.R + np.sqrt(self.V) * x[:, None], self.G)
+
+
+def mixed(parts: tuple[tuple[Array, Averages], ...]) -> Averages:
+    """Return the averages of a mixture, which keep its parts."""
+    total = sum(p for p, _ in parts)
+    parts = tuple((p / total, c) for p, c in parts)
+    G, R = (sum(p * c[k] for p, c in parts) for k in (0, 1))
+    V = sum(p * (c.V + (c.R - R) ** 2) for p, c in parts)
+    return Averages(G, R, V, parts=parts)
+
+
+def mixtures(averages: Sequence[Averages]) -> Iterator[tuple[Array, list[Averages]]]:
+    """Yield the parts of a mixture with their shares; only one latent function may be one."""
+    if len(averages) > 1:
+        yield np.ones_like(averages[0].G), list(averages)
+        return
+    for share, part in averages[0].mixture:
+        yield share, [part]
 
 
 class Pool(NamedTuple):

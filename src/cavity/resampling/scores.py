@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 from scipy.stats import norm
 
 from cavity.arrays import Array
@@ -20,6 +21,8 @@ from cavity.sites import Marginals
 NODES = 40
 REACH = 8.0
 SMALLEST = 1e-300
+# Smaller differences between predictions are rounding.
+TIE = 1e-12
 # Fine enough for a function that jumps.
 _SPACING = 0.02
 
@@ -50,7 +53,8 @@ def class_scores(log_p: Array, codes: Array, tie: float = 0.0) -> Losses:
     own = np.max(np.where(truth, log_p, -np.inf), axis=-1)
     best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
     lead = np.exp(own) - np.exp(best_other) if tie else own - best_other
-    error = (lead < -tie) + 0.5 * (np.abs(lead) <= tie)
+    level = max(tie, TIE) if tie else TIE * np.maximum(1.0, np.abs(own))
+    error = 0.5 * ((lead <= level) * 1.0 + (lead < -level))
     brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
     return Losses(error, -own, brier)
 
@@ -142,14 +146,22 @@ class RegressionScores(Scores):
 
     def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return squared errors and negative log predictive densities."""
-        [c], [pool] = averages, self.pools
-        density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
+        [c], unit = averages, np.log(self.scale)
+        shares, parts = zip(*c.mixture, strict=True)
+        log_losses, densities = zip(*map(self._log_scores, parts), strict=True)
+        log_loss = sum(p * loss for p, loss in zip(shares, log_losses, strict=True))
+        density = logsumexp(densities, axis=0, b=shares)
+        return Losses(self.pool_error(averages), log_loss + unit, None, density - unit)
+
+    def _log_scores(self, c: Averages) -> tuple[Array, Array]:
+        """Return average negative log density and log average density, in the pool's units."""
+        [pool] = self.pools
 
         def loss(h: Array) -> tuple[Array]:
             return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
 
-        log_loss = average_over_fields(loss, c.R, c.V, NODES)[0] + np.log(self.scale)
-        return Losses(self.pool_error(averages), log_loss, None, density - np.log(self.scale))
+        density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
+        return average_over_fields(loss, c.R, c.V, NODES)[0], density
 
     def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
         """Return by how many standard deviations each target is off."""
@@ -161,9 +173,13 @@ class RegressionScores(Scores):
         """Return predictive variances and the entropies of normal densities."""
         [c], [pool] = averages, self.pools
         # Of log N(y; h, σ² + G) the second derivative is −1/(σ² + G), whatever y and h are.
-        d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G)).d2
-        variance = -(self.scale**2) / d2
-        return Losses(variance, 0.5 * np.log(2.0 * np.pi * np.e * variance))
+        error, entropy = np.zeros((2, len(pool.y)))
+        for p, part in c.mixture:
+            d2 = pool.likelihood.tilted(pool.y, Marginals(part.R, part.G)).d2
+            variance = -(self.scale**2) / d2
+            error += p * variance
+            entropy += p * 0.5 * np.log(2.0 * np.pi * np.e * variance)
+        return Losses(error, entropy)
 
     def pool_error(self, averages: Sequence[Averages], /, *_: object) -> Array:
         """Return squared errors: two moments are enough."""

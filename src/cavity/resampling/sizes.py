@@ -5,6 +5,7 @@ from scipy.interpolate import KroghInterpolator
 
 from cavity.arrays import Array
 from cavity.resampling.averaged import SizeSolution, pack, prior_cavities, solve_averages, unpack
+from cavity.resampling.groups import groups_of
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pairs import with_pairs
 from cavity.resampling.pool import Averages, Pool
@@ -49,21 +50,26 @@ def solve_sizes(
     >>> bool(np.all(one.pool.G > three.pool.G))
     True
     """
+    groups = groups_of(pool) if pool.likelihood.quadratic and theory != "variational" else None
+    rows, pool = pool, pool if groups is None else groups.merged
     found: dict[int, SizeSolution] = {}
     path = SizePath(pool)
     # Downwards from all examples if a fit to them is known, else upwards from none.
     for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
-        draws, guess = sizes[k] * pool.share, path.guess(sizes[k])
+        draws, guess = sizes[k] * rows.share, path.guess(sizes[k])
+        occupancy = LAWS[law](draws) if groups is None else groups.occupancy(draws, law)
         if theory == "variational":
             equations = variational_theory(pool, draws)
         else:
-            equations = cavity_theory(pool, LAWS[law](draws), _SHARE * tol)
+            equations = cavity_theory(pool, occupancy, _SHARE * tol)
         last = solve_averages(pool, equations, guess, tol=tol, max_iter=max_iter)
         path.add(sizes[k], last.held_out)
         if theory == "pairs" and pool.likelihood.quadratic:
-            last = with_pairs(pool, last, LAWS[law](draws))
-        if pool.tuning is not None:
-            held_out = pool.tuning(last.held_out, float(np.max(draws)))
+            last = with_pairs(pool, last, occupancy)
+        if groups is not None:
+            last = groups.split(last, draws, law)
+        if rows.tuning is not None:
+            held_out = rows.tuning(last.held_out, float(np.max(draws)))
             last = last._replace(held_out=held_out)
         found[int(k)] = last
     return [found[k] for k in range(len(sizes))]

@@ -49,6 +49,8 @@ def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theor
     """
     responds = len(occupancy.s) > 1 and not pool.likelihood.quadratic
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
+    # The slope follows the target as it follows minus the field.
+    scatter = occupancy.scatter + np.zeros_like(occupancy.probability)
 
     def sites(c: Averages) -> EffectiveSites:
         V = np.maximum(c.V, _LEAST_SPREAD * c.G) if responds else c.V
@@ -57,9 +59,10 @@ def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theor
         def slopes(h: Array) -> tuple[Array, ...]:
             d1, square, d2 = np.zeros((3, *h.shape))
             found = repeats(Marginals(h, c.G), c.excess_response)
-            for p, (slope, curvature) in zip(occupancy.probability, found, strict=True):
+            each = zip(occupancy.probability, scatter, found, strict=True)
+            for p, v, (slope, curvature) in each:
                 d1 += p * slope
-                square += p * slope**2
+                square += p * (slope**2 + curvature**2 * v)
                 d2 += p * curvature
             return d1, square, d2, d1 * (h - c.R)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.resampling.pool import Averages
+from cavity.resampling.pool import Averages, mixed
 
 
 class TuningEffect(NamedTuple):
@@ -32,6 +32,8 @@ class TuningEffect(NamedTuple):
 
     def __call__(self, c: Averages, share: float) -> Averages:
         """Return held-out averages over training sets with this share of the rows."""
+        if c.parts:
+            return mixed(tuple((p, self(part, share)) for p, part in c.parts))
         scatter = 1.0 / (1.0 + share * self.information) - 1.0 / (1.0 + self.information)
         # Predictions from fewer rows are closer to zero, and so are their changes.
         less = min(1.0, float(np.mean(c.R**2)) / self.level) if self.level > 0.0 else 1.0

@@ -1,0 +1,129 @@
+"""Examples with equal inputs: they share one latent value.
+
+An average field cannot tell whether an example's twin is in the training set. With Gaussian noise
+that is not needed: the draws of k examples with one latent value are draws of one example, of which
+0, 1, ..., k are made. An example that is held out has its k − 1 twins beside it, drawn or not, so
+its averages are a mixture over the number of twins drawn.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom, poisson
+
+from cavity.arrays import Array, row_blocks
+from cavity.priors import DensePrior
+from cavity.resampling.averaged import SizeSolution
+from cavity.resampling.laws import Occupancy, most_draws
+from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixed
+
+# Latent values are equal if their difference has at most this share of the noise's variance,
+_EQUAL = 1e-6
+# or this share of their own: that much is rounding.
+_ROUNDING = 16.0 * float(np.finfo(float).eps)
+# Numbers of twins drawn that are rarer than this are ignored.
+_RARE = 1e-9
+_BLOCK = 256
+
+
+class Groups(NamedTuple):
+    """The examples of a pool by latent value."""
+
+    pool: Pool
+    """All examples."""
+    index: Array
+    """The group of each example."""
+    first: Array
+    """One example of each group."""
+    count: Array
+    """Number of examples in each group."""
+
+    @property
+    def mean(self) -> Array:
+        """Average target of each group."""
+        return np.bincount(self.index, self.pool.y) / self.count
+
+    @property
+    def spread(self) -> Array:
+        """Variance of the targets within each group."""
+        return np.bincount(self.index, (self.pool.y - self.mean[self.index]) ** 2) / self.count
+
+    @property
+    def merged(self) -> Pool:
+        """A pool with one example for each group, of its average target."""
+        rows, pool = self.first, self.pool
+        K = pool.prior.K[np.ix_(rows, rows)]
+        noisy, share = pool.likelihood.subset(rows), pool.share[rows] * self.count
+        return Pool(DensePrior(K), self.mean, noisy, share, noise=pool.noise)
+
+    def occupancy(self, draws: Array, law: str) -> Occupancy:
+        """Return how often each group is drawn if its examples are drawn ``draws`` times each."""
+        rate = draws[self.first]
+        return _occupancy(self.count, rate, self.spread, law)
+
+    def split(self, found: SizeSolution, draws: Array, law: str) -> SizeSolution:
+        """Return what the averages of the groups mean for each example."""
+        (u, gamma, w, _), k = found.sites, self.count
+        each = (part[self.index] for part in (u / k, gamma / k, w / k))
+        parts = tuple(self._with_twins(found.held_out, draws, law))
+        return found._replace(
+            pool=_rows(found.pool, self.index), held_out=mixed(parts), sites=EffectiveSites(*each)
+        )
+
+    def _with_twins(self, c: Averages, draws: Array, law: str) -> list[tuple[Array, Averages]]:
+        """Return shares and averages of held-out examples with 0, 1, ... twins drawn."""
+        index, y = self.index, self.pool.y
+        k, mean = self.count[index], self.mean[index]
+        others = np.maximum(k - 1.0, 1.0)
+        twins = mean + (mean - y) / others
+        spread = np.maximum(k * self.spread[index] - (y - mean) ** 2 * k / others, 0.0) / others
+        s, p, scatter = _occupancy(k - 1.0, draws, spread, law)
+        c, noise = _rows(c, index), self.pool.likelihood.noise_variance
+        parts = [(1.0 - p.sum(axis=0), c)]
+        for s_k, p_k, v in zip(s, p, np.asarray(scatter), strict=True):
+            keep = noise / (noise + s_k * c.G)
+            R = twins + keep * (c.R - twins)
+            parts.append((p_k, Averages(keep * c.G, R, keep**2 * c.V + (1.0 - keep) ** 2 * v)))
+        return [part for part in parts if np.max(part[0]) > _RARE]
+
+
+def groups_of(pool: Pool) -> Groups | None:
+    """Return the examples by latent value; None if no two have the same.
+
+    Examples of unequal noise or share stay apart.
+    """
+    noise = np.broadcast_to(np.asarray(pool.likelihood.noise_variance), pool.y.shape)
+    index = np.arange(len(pool.y))
+    for i, j in row_blocks(len(index), _BLOCK):
+        index[i:j] = _first_equal(pool, noise, slice(i, j))
+    while np.any(index[index] != index):
+        index = index[index]
+    first, index, count = np.unique(index, return_inverse=True, return_counts=True)
+    return Groups(pool, index, first, count.astype(float)) if len(first) < len(index) else None
+
+
+def _first_equal(pool: Pool, noise: Array, rows: slice) -> Array:
+    """Return the first example that has the latent value of each of some examples."""
+    own, difference = pool.prior.diag, -2.0 * pool.prior.K[rows]
+    difference += own
+    difference += own[rows, None]
+    equal = difference <= _EQUAL * noise + _ROUNDING * own
+    equal &= noise == noise[rows, None]
+    equal &= np.isclose(pool.share, pool.share[rows, None], rtol=1e-9, atol=0.0)
+    return np.minimum(np.argmax(equal, axis=1), np.arange(rows.start, rows.stop))
+
+
+def _occupancy(count: Array, rate: Array, spread: Array, law: str) -> Occupancy:
+    """Return the draws of ``count`` examples, each drawn at a rate, whose targets are spread."""
+    if law == "bootstrap":
+        s = np.arange(1.0, most_draws(count * rate) + 1.0)[:, None]
+        return Occupancy(s[:, 0], poisson.pmf(s, count * rate), spread / s)
+    s = np.arange(1.0, max(1.0, float(np.max(count))) + 1.0)[:, None]
+    p = binom.pmf(s, count, np.minimum(rate, 1.0))
+    # Of a finite number without replacement.
+    left = np.maximum(count - s, 0.0) / np.maximum(count - 1.0, 1.0)
+    return Occupancy(s[:, 0], p, spread * left / s)
+
+
+def _rows(c: Averages, index: Array) -> Averages:
+    return Averages(c.G[index], c.R[index], c.V[index])
