@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
-from cavity import GaussianProcessClassifier, learning_curve
+from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_curve
 from cavity.model_selection.forecast import ErrorTrend, forecast_sizes, sampling_error
 
 SIZES = forecast_sizes(200)
+CLF = GaussianProcessClassifier(4.0 * RBF(1.5), optimizer=None)
 BEYOND = np.array([200.0, 400.0, 1000.0, 1e5])
 
 
@@ -26,13 +27,15 @@ def noisy_trend(seed, positive=True):
     return ErrorTrend(SIZES, values if positive else values - 1.0, 0.02, positive)
 
 
-@pytest.fixture(scope="module")
-def curve():
+def table():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 2))
-    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.4 * rng.standard_normal(80) > 0.3).astype(int)
-    clf = GaussianProcessClassifier(4.0 * RBF(1.5), optimizer=None)
-    return learning_curve(clf, X, y, train_sizes=[20, 40])
+    return X, (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.4 * rng.standard_normal(80) > 0.3).astype(int)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return learning_curve(CLF, *table(), train_sizes=[20, 40])
 
 
 def test_sizes_increase_and_end_before_the_pool():
@@ -152,10 +155,50 @@ def test_size_for_of_a_curve_agrees_with_forecast(curve):
     assert curve.size_for(error=1e-6) is None
 
 
+@pytest.mark.parametrize("measure", ["error", "log_loss"])
+def test_small_sizes_are_solved(curve, measure):
+    """Below the sizes behind the fit the theory is solved: near its own curve, never constant."""
+    X, y = table()
+    sizes = [1, 2, 3, 5, 8]
+    direct = learning_curve(CLF, X, y, train_sizes=sizes)
+    found = curve.forecast(sizes, measure).value
+    assert len(np.unique(found)) == len(sizes)
+    # The log loss is interpolated between solved sizes; errors are averaged with those expected.
+    allowed = 0.01 if measure == "log_loss" else 0.1
+    assert_allclose(found, getattr(direct, "test_" + measure), atol=allowed)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.9999])
+def test_error_rates_stay_between_zero_and_one(curve, level):
+    """Intervals of error rates contain their value and stay between zero and one."""
+    found = curve.forecast([1, 2, 5, 20, 80, 1000, 10**7], level=level)
+    assert np.all((found.low >= 0.0) & (found.low <= found.value))
+    assert np.all((found.value <= found.high) & (found.high <= 1.0))
+
+
+def test_size_for_below_the_fit(curve):
+    """A target of a small size is met there, and not by one example fewer."""
+    target = curve.forecast(4, "log_loss").value
+    assert curve.size_for(log_loss=target) == 4
+    assert curve.size_for(log_loss=1e3) == 1
+
+
+def test_simulation_says_nothing_below_its_sizes():
+    """A simulated curve refuses sizes below its smallest, and answers from there on."""
+    X, y = table()
+    refits = simulate_learning_curve(
+        CLF, X, y, train_sizes=[10, 20, 40], n_repeats=5, random_state=0
+    )
+    with pytest.raises(ValueError, match="begins at 10 examples"):
+        refits.forecast([9, 20])
+    assert refits.forecast(10).value == pytest.approx(refits.test_error[0], rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda c: c.forecast(0), "at least 1"),
+        (lambda c: c.forecast(np.nan), "at least 1"),
         (lambda c: c.forecast(10, level=1.0), "between 0 and 1"),
         (lambda c: c.forecast(10, measure="accuracy"), "'error' or 'log_loss'"),
         (lambda c: c.size_for(), "one target"),

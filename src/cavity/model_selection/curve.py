@@ -179,7 +179,7 @@ class LearningCurve:
         Parameters
         ----------
         n : int or array-like of int
-            Number of training examples.
+            Number of training examples; for a simulation, from its smallest size on.
         measure : {"error", "log_loss"}
         level : float
             Coverage of the interval.
@@ -191,9 +191,16 @@ class LearningCurve:
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
-        if np.any(np.asarray(n) < 1):
+        # Not a number is refused, too.
+        if not np.all(np.asarray(n) >= 1):
             raise ValueError(f"A training size must be at least 1; got {n!r}.")
-        found = self._trend(measure)(n, level)
+        trend = self._trend(measure)
+        if np.any(np.asarray(n) < trend.sizes[0]):
+            raise ValueError(
+                f"This curve begins at {trend.sizes[0]:.0f} examples and says nothing about fewer; "
+                f"got {n!r}. Simulate smaller train_sizes, or use learning_curve()."
+            )
+        found = trend(n, level)
         return Forecast(*(float(part) for part in found)) if np.ndim(n) == 0 else found
 
     def size_for(self, *, error: float | None = None, log_loss: float | None = None) -> int | None:

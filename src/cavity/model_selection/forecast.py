@@ -66,6 +66,11 @@ def forecast_sizes(n: int) -> Array:
     return np.unique(np.round(np.geomspace(max(2.0, n / 8.0), max(2.0, 0.9 * n), 8)))
 
 
+def smaller_sizes(first: float) -> Array:
+    """Return sizes from one example up to below the first that the continuation is fitted to."""
+    return np.unique(np.round(np.geomspace(1.0, first, 6)))[:-1] if first > 1.0 else np.empty(0)
+
+
 def sampling_error(points: Array, share: Array, *, rate: bool) -> float:
     """Return the standard error of a pool's average as an estimate for its population.
 
@@ -139,6 +144,10 @@ class ErrorTrend:
     """Standard error of the last value, as an estimate for the population behind the pool."""
     positive: bool = True
     """Whether the measure has a floor at zero."""
+    ceiling: float = np.inf
+    """The largest value that the measure can have: 1 for an error rate."""
+    begin: int = 0
+    """Index of the first size that the continuation is fitted to."""
 
     @property
     def last(self) -> float:
@@ -149,11 +158,13 @@ class ErrorTrend:
         """Return the forecast at given sizes, with a central interval of the given level."""
         n = np.asarray(n, dtype=float)
         curves = np.stack([self._through(fit, n) for fit in self._plausible])
+        floor = 0.0 if self.positive else -np.inf
+        curves = np.clip(curves, floor, self.ceiling)
         value = curves[0]
         reach = norm.ppf(0.5 + 0.5 * level) * self.sampling
         low = value - np.hypot(reach, value - curves.min(axis=0))
         high = value + np.hypot(reach, curves.max(axis=0) - value)
-        return Forecast(n, value, np.maximum(low, 0.0) if self.positive else low, high)
+        return Forecast(n, value, np.maximum(low, floor), np.minimum(high, self.ceiling))
 
     def size_for(self, target: float) -> int | None:
         """Return the smallest size, from the curve's first on, whose forecast meets the target."""
@@ -168,8 +179,6 @@ class ErrorTrend:
         """Return the curve itself up to its end, and the fit beyond, joined without a jump."""
         x = np.maximum(n / self.last, 1.0)
         beyond = fit(x) + (self.values[-1] - fit(np.ones(()))) * x**-_FADING
-        if self.positive:
-            beyond = np.maximum(beyond, 0.0)
         return np.where(n <= self.last, self._inside(n), beyond)
 
     def _inside(self, n: Array) -> Array:
@@ -183,7 +192,7 @@ class ErrorTrend:
         """The fits that are nearly as good as the best, the best one first."""
         grid = [self._fit(c) for c in _POWERS]
         fits = sorted([*grid, self._refined(grid)], key=lambda fit: fit.misfit)
-        negligible = _NEGLIGIBLE * float(np.mean(np.abs(self.values)))
+        negligible = _NEGLIGIBLE * float(np.mean(np.abs(self.values[self.begin :])))
         enough = max(_AS_GOOD * fits[0].misfit, negligible)
         return [fit for fit in fits if fit.misfit <= enough or fit is fits[0]]
 
@@ -198,10 +207,10 @@ class ErrorTrend:
 
     def _fit(self, c: float) -> PowerLaw:
         """Least squares for floor and amplitude, neither of them negative."""
-        x = self.sizes / self.last
+        x, values = self.sizes[self.begin :] / self.last, self.values[self.begin :]
         # The floor of a measure that has none is free: far below all values.
-        lift = 0.0 if self.positive else float(np.min(self.values)) - np.ptp(self.values) * 10.0
+        lift = 0.0 if self.positive else float(np.min(values)) - np.ptp(values) * 10.0
         basis = np.stack([np.ones_like(x), x**-c], axis=1)
         # The end of the curve matters most for what comes after it.
-        (a, b), misfit = nnls(basis * x[:, None], (self.values - lift) * x)
+        (a, b), misfit = nnls(basis * x[:, None], (values - lift) * x)
         return PowerLaw(float(a + lift), float(b), float(c), float(misfit / np.sqrt(np.sum(x**2))))

@@ -17,6 +17,7 @@ from cavity.model_selection.forecast import (
     forecast_sizes,
     reconcile,
     sampling_error,
+    smaller_sizes,
 )
 from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
 from cavity.resampling import LAWS, THEORIES, Averages, SizeSolution, mixtures, solve_sizes
@@ -174,22 +175,25 @@ class TheorySource(Source):
         labels and the error that the model itself expects. It may differ from the curve's error by
         less than the sampling error. The lower uncertainty of the mean is not taken into account.
         """
-        sizes, held_out, expected = self._trends
+        sizes, held_out, expected, begin = self._trends
         points, share = np.stack([getattr(found, measure) for found in held_out]), self.inputs.share
         is_class = self.inputs.classes is not None
         spread = sampling_error(points[-1], share, rate=is_class and measure == "error")
         means = points @ share
         if measure == "error":
             means = reconcile(means, expected, spread)
-        return ErrorTrend(sizes, means, spread, is_class or measure == "error")
+        ceiling = 1.0 if is_class and measure == "error" else np.inf
+        return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling, begin)
 
     @cached_property
-    def _trends(self) -> tuple[Array, list[Losses], Array]:
-        """Sizes, scores of each example, and the average error expected, at each size."""
+    def _trends(self) -> tuple[Array, list[Losses], Array, int]:
+        """Sizes, scores of each example, the average error expected, and where the fit begins."""
         scores, share = self.inputs.scores, self.inputs.share
         law = "bootstrap" if self.theory == "variational" else "subsample"
         # Without replacement no example can be drawn more than once.
-        sizes = forecast_sizes(int(1.0 / np.max(share) + 1e-9))
+        fitted = forecast_sizes(int(1.0 / np.max(share) + 1e-9))
+        smaller = smaller_sizes(fitted[0])
+        sizes = np.concatenate([smaller, fitted])
         solutions = zip(*(self.solve(pool, sizes, law) for pool in self.inputs.pools), strict=True)
         averages = [[s.held_out for s in of_size] for of_size in solutions]
         held_out, own = list(map(scores.held_out, averages)), list(map(scores.expected, averages))
@@ -197,7 +201,7 @@ class TheorySource(Source):
         if self.inputs.classes is not None:
             log_losses = (np.array([f.log_loss @ share for f in each]) for each in (own, held_out))
             expected = calibrated(expected, *log_losses)
-        return sizes, held_out, expected
+        return sizes, held_out, expected, len(smaller)
 
 
 def _curve(source: TheorySource) -> LearningCurve:

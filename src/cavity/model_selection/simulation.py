@@ -127,8 +127,13 @@ class RefitSource(Source):
         weight = share[seen] / np.sum(share[seen])
         is_class = self.inputs.classes is not None
         of_pool = sampling_error(points[seen], weight, rate=is_class and measure == "error")
-        spread = float(np.hypot(of_pool, errors[-1]))
-        return ErrorTrend(self.inputs.sizes[known], means, spread, is_class or measure == "error")
+        # One training set has no standard error.
+        spread = float(np.hypot(of_pool, np.nan_to_num(errors[-1])))
+        sizes, ceiling = (
+            self.inputs.sizes[known],
+            1.0 if is_class and measure == "error" else np.inf,
+        )
+        return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling)
 
     @cached_property
     def losses(self) -> list[Losses]:
