@@ -14,7 +14,9 @@ from cavity import learning_curve
 from cavity.cli import main
 from cavity.report.analysis import analyse
 from cavity.report.page import render
-from cavity.report.parts import calibration, kernel_text, relevance_of
+from cavity.report.parts import calibration, kernel_text
+from cavity.report.sections.inputs import inputs
+from cavity.report.summary import summarise
 from cavity.report.words import count, in_hundred, join, number, percent
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
@@ -256,13 +258,46 @@ def test_numbers_are_written_for_people(write, written):
 
 
 def test_parts_of_an_analysis():
-    """A group's share is counted, length scales become relevances, each class has its kernel."""
+    """A group's share is counted, and each class has its kernel."""
     [group] = calibration(np.full(4, 0.75), np.array([True, True, True, False]))
     assert (group["predicted"], group["observed"], group["count"]) == (0.75, 0.75, 4)
-    relevance = relevance_of(1.0 * RBF([1.0, 4.0]), ["a", "b"])
-    assert [line["relevance"] for line in relevance] == [1.0, 0.25]
     text = kernel_text(CompoundKernel([RBF(1.0), RBF(2.0)]), ["a", "b"])
     assert text == "a: RBF(length_scale=1); b: RBF(length_scale=2)"
+
+
+def wave_table(strength):
+    """A strong input, a category, and an input that does nothing."""
+    rng = np.random.default_rng(3)
+    a, idle = rng.uniform(10.0, 20.0, (2, 60))
+    colour = rng.choice(["red", "green", "blue"], 60)
+    y = strength * (a + 5.0 * (colour == "red")) + rng.standard_normal(60)
+    return Table(pl.DataFrame({"a": a, "colour": colour, "idle": idle, "y": y}), "wave.csv", "y")
+
+
+def test_inputs_are_the_columns_of_the_table():
+    """Categories are one column, effects are in the table's units, and the headline is cautious."""
+    found = analyse(prepare(wave_table(1.0)), QUICK)
+    lines = {line["feature"]: line for line in found.importance}
+    assert [*lines] == ["a", "colour", "idle"]
+    assert min(lines["a"]["low"], lines["colour"]["low"]) > lines["idle"]["low"] == 0.0
+    number_, category, _ = found.effects
+    assert 10.0 < number_["values"][0] < 11.0 < 19.0 < number_["values"][-1] < 20.0
+    # The slope of the line behind the data is one.
+    [curve] = number_["curves"]
+    rise = (curve["mean"][-1] - curve["mean"][0]) / (number_["values"][-1] - number_["values"][0])
+    assert rise == pytest.approx(1.0, rel=0.15)
+    assert category["values"] == ["blue", "green", "red"]
+    assert np.argmax(category["curves"][0]["mean"]) == 2
+    headline = inputs(found).headline
+    assert headline.startswith("a matters most")
+    assert headline.endswith("idle may do nothing.")
+    assert any("idle" in line and "0.0%" in line for line in summarise(found))
+
+
+def test_without_a_clear_input_none_is_named():
+    """If the target is noise, the headline says that no interval is above zero."""
+    found = analyse(prepare(wave_table(0.0)), QUICK)
+    assert inputs(found).headline.startswith("None that these rows can show")
 
 
 def test_numbers_that_are_not_finite_are_null():

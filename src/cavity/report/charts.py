@@ -177,13 +177,14 @@ def effect(
 ) -> Json:
     """Draw predictions against one input; points have input, kind, value, low and high."""
     axis: Json = {"title": y, "format": form, "tickCount": 5}
-    across = _quantity("input", x, tickCount=5, format="~g", nice=False)
+    across = _quantity("input", x, tickCount=5, format=",.4~g", nice=False)
     if not is_number:
         order = list(dict.fromkeys(str(p["input"]) for p in points))
         across = _nominal("input", order, labelAngle=-30, labelLimit=90) | {"title": x}
     color: Any = alt.value(_ACCENT)
     if len(names) > 1:
-        color = alt.Color("kind:N", scale=alt.Scale(domain=names, range=_KINDS[: len(names)]))
+        scale = alt.Scale(domain=names, range=_KINDS[: len(names)])
+        color = alt.Color("kind:N", scale=scale, legend=alt.Legend(symbolOpacity=1))
     hover = _tips(input=(x, ",.4~g" if is_number else ""), kind=("", ""), **_interval(y, form))
     drawn, common = _chart(points), {"x": across, "color": color}
     ends = {"y": _quantity("low", **axis), "y2": "high:Q"}

@@ -7,6 +7,9 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.resampling.pool import Averages, mixed
 
+_MOST = 2.0
+"""Largest variance of a prediction through the kernel, in units of its posterior variance."""
+
 
 class TuningEffect(NamedTuple):
     """How a kernel that is tuned on each training set changes held-out averages.
@@ -25,21 +28,19 @@ class TuningEffect(NamedTuple):
     """Squared change of each prediction along each direction, of shape (n, k)."""
     information: Array
     """λ, of shape (k,)."""
-    level: float
-    """Mean square of the predictions from all other rows."""
     noise: float = 0.0
     """Noise in the variances that grow."""
+    wider: float = 1.0
+    """By how much the kernel's variance exceeds that of the first order."""
 
     def __call__(self, c: Averages, share: float) -> Averages:
         """Return held-out averages over training sets with this share of the rows."""
         if c.parts:
             return mixed(tuple((p, self(part, share)) for p, part in c.parts))
         scatter = 1.0 / (1.0 + share * self.information) - 1.0 / (1.0 + self.information)
-        # Predictions from fewer rows are closer to zero, and so are their changes.
-        less = min(1.0, float(np.mean(c.R**2)) / self.level) if self.level > 0.0 else 1.0
-        # A first order in θ says nothing about moves larger than what is uncertain anyway.
-        more = np.minimum(less * (self.scatter @ np.maximum(scatter, 0.0)), c.G)
+        # A first order in θ says nothing about moves far larger than what is uncertain anyway.
+        more = np.minimum(self.wider * (self.scatter @ np.maximum(scatter, 0.0)), _MOST * c.G)
         floor = np.finfo(float).eps * c.G
         G = np.maximum((c.G + self.noise) * np.exp(self.growth) - self.noise, floor)
         chi = None if c.chi is None else c.chi * G / c.G
-        return Averages(G, c.R + np.sqrt(less) * self.shift, c.V + more, chi)
+        return Averages(G, c.R + self.shift, c.V + more, chi)

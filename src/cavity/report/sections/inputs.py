@@ -36,7 +36,7 @@ def _headline(ranked: list[Record]) -> str:
     clear = [line for line in ranked if line["low"] > 0.0][:_NAMED]
     idle = [line["feature"] for line in ranked if line["low"] == 0.0]
     if not clear:
-        return "The rows do not show that any input matters: every interval reaches zero."
+        return "No input clearly matters by itself: the interval of each reaches zero."
     first, *others = clear
     lost = "".join(f", without {r['feature']} {percent(r['importance'])}" for r in others)
     most = (
