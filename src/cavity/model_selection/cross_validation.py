@@ -7,7 +7,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 
 from cavity.arrays import Array
@@ -48,6 +47,9 @@ def cross_val_tuned(
     >>> cross_val_tuned(GaussianProcessClassifier(100.0 * RBF(10.0)), X, y, cv=3).shape
     (200, 2)
     """
+    # The import takes a quarter of a second, which most programs can do without.
+    from sklearn.model_selection import check_cv
+
     X, y, classes = np.asarray(X), np.asarray(y), is_classifier(estimator)
     splitter = check_cv(cv, y, classifier=classes)
     if isinstance(cv, int):
