@@ -26,7 +26,7 @@ def loo_losses(model: Any, y: Array) -> Losses:
     """Return a fitted estimator's leave-one-out error and log loss at each row.
 
     Leaving a row out shifts the other rows' shares of the classes against its own class, by 1/n.
-    Classes whose probabilities differ by less than that effect are a tie: half an error.
+    The errors of a classifier take this shift back.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def loo_losses(model: Any, y: Array) -> Losses:
 
 
 def loo_class_losses(proba: Array, codes: Array) -> Losses:
-    """Return the scores of left-out rows' class probabilities, near ties as half an error."""
+    """Return the scores of left-out rows' class probabilities."""
     with np.errstate(divide="ignore"):
-        return class_scores(np.log(proba), codes, tie=2.0 / len(codes))
+        return class_scores(np.log(proba), codes, left_out=len(codes))
 
 
 def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
