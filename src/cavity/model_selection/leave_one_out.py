@@ -25,8 +25,9 @@ class Verdict(NamedTuple):
 def loo_losses(model: Any, y: Array) -> Losses:
     """Return a fitted estimator's leave-one-out error and log loss at each row.
 
-    Leaving a row out shifts the other rows' shares of the classes against its own class, by 1/n.
-    The errors of a classifier take this shift back.
+    A classifier that predicts the same for all rows of a class has nothing but the classes' shares
+    to go by. Leaving a row out shifts them against its own class, by 1/n: where they are nearly
+    equal, every row would be wrong. Its errors are those of the most common class instead.
 
     Parameters
     ----------
@@ -42,7 +43,13 @@ def loo_losses(model: Any, y: Array) -> Losses:
 def loo_class_losses(proba: Array, codes: Array) -> Losses:
     """Return the scores of left-out rows' class probabilities."""
     with np.errstate(divide="ignore"):
-        return class_scores(np.log(proba), codes, left_out=len(codes))
+        losses = class_scores(np.log(proba), codes)
+    counts = np.bincount(codes, minlength=proba.shape[1])
+    ranges = [np.ptp(proba[codes == k], axis=0) for k in np.flatnonzero(counts)]
+    if np.max(ranges) > 1.0 / len(codes):
+        return losses
+    most = counts == counts.max()
+    return losses._replace(error=1.0 - most[codes] / np.sum(most))
 
 
 def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:

@@ -41,24 +41,18 @@ class Losses(NamedTuple):
     support: Array = None
 
 
-def class_scores(log_p: Array, codes: Array, left_out: int = 0) -> Losses:
+def class_scores(log_p: Array, codes: Array) -> Losses:
     """Return error, log loss and Brier score of log class probabilities of shape (..., n, classes).
 
     A label that shares the largest probability with another class counts as half an error. The
     Brier score of two classes is (1 − p)², as in scikit-learn; of more, the sum over classes.
-
-    If each row was left out of ``left_out`` rows, the others' shares of the classes are shifted
-    against its own class, by 1/n: where nothing but these shares is known, and they are nearly
-    equal, every row would be wrong. The error takes this shift back.
     """
     n_classes = log_p.shape[-1]
     truth = np.eye(n_classes, dtype=bool)[codes]
     own = np.max(np.where(truth, log_p, -np.inf), axis=-1)
     best_other = np.max(np.where(truth, -np.inf, log_p), axis=-1)
-    lead, level = own - best_other, TIE * np.maximum(1.0, np.abs(own))
-    if left_out:
-        lead, level = np.exp(own) - np.exp(best_other) + 1.0 / left_out, 0.5 / left_out
-    error = 0.5 * ((lead <= level) * 1.0 + (lead < -level))
+    rounding = TIE * np.maximum(1.0, np.abs(own))
+    error = 0.5 * ((own <= best_other + rounding) * 1.0 + (own < best_other - rounding))
     brier = np.sum((np.exp(log_p) - truth) ** 2, axis=-1) / (2.0 if n_classes == 2 else 1.0)
     return Losses(error, -own, brier)
 
