@@ -123,7 +123,7 @@ def test_standard_error_of_a_rate():
     share = np.full(100, 0.01)
     assert sampling_error(np.zeros(100), share, rate=True) > 0.005
     points = (np.arange(40000) % 4 == 0).astype(float)
-    expected = np.sqrt(2.0 * 0.25 * 0.75 / 40000)
+    expected = np.sqrt(1.75 * 0.25 * 0.75 / 40000)
     # Four examples are added to 40,000.
     assert sampling_error(points, np.full(40000, 1 / 40000), rate=True) == pytest.approx(
         expected, rel=1e-3
@@ -136,7 +136,7 @@ def test_standard_error_follows_weights():
     mean = 1.75
     weighted = sampling_error(points, np.array([0.25, 0.25, 0.5]), rate=False)
     variance = (0.25 * mean**2 + 0.25 * (1.0 - mean) ** 2 + 0.5 * (3.0 - mean) ** 2) * 0.375
-    assert weighted == pytest.approx(np.sqrt(2.0 * variance), rel=1e-12)
+    assert weighted == pytest.approx(np.sqrt(1.75 * variance), rel=1e-12)
 
 
 def test_curve_forecasts_by_its_trend(curve):
@@ -163,9 +163,17 @@ def test_small_sizes_are_solved(curve, measure):
     direct = learning_curve(CLF, X, y, train_sizes=sizes)
     found = curve.forecast(sizes, measure).value
     assert len(np.unique(found)) == len(sizes)
-    # The log loss is interpolated between solved sizes; errors are averaged with those expected.
-    allowed = 0.01 if measure == "log_loss" else 0.1
-    assert_allclose(found, getattr(direct, "test_" + measure), atol=allowed)
+    # Between the sizes that are solved the curve is interpolated.
+    assert_allclose(found, getattr(direct, "test_" + measure), atol=0.01)
+
+
+@pytest.mark.parametrize("measure", ["error", "log_loss"])
+def test_one_number_for_now(curve, measure):
+    """At the size of the pool the forecast is the curve, and goes on from there without a jump."""
+    X, y = table()
+    now = getattr(learning_curve(CLF, X, y, train_sizes=[len(y)]), "test_" + measure)[0]
+    assert curve.forecast(len(y), measure).value == pytest.approx(now, abs=2e-4)
+    assert curve.forecast(len(y) + 1, measure).value == pytest.approx(now, abs=5e-3)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.9999])

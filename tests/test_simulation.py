@@ -1,9 +1,12 @@
 """Simulated learning curves are what a loop of real refits gives, and what the theory predicts."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -81,16 +84,9 @@ REGRESSORS = {
 }
 
 
-def agree(estimator, X, y, resampling):
-    curve = simulate_learning_curve(
-        estimator,
-        X,
-        y,
-        train_sizes=[SIZE],
-        resampling=resampling,
-        n_repeats=REPEATS,
-        random_state=0,
-    )
+def agree(estimator, X, y, resampling="subsample", **options):
+    how = {"train_sizes": [SIZE], "n_repeats": REPEATS, "random_state": 0, **options}
+    curve = simulate_learning_curve(estimator, X, y, resampling=resampling, **how)
     truth = held_out_by_hand(estimator, X, y, draws_of(curve, len(y)))
     # Both stop iterating at residuals of about 1e-8.
     np.testing.assert_allclose([curve.test_error[0], curve.test_log_loss[0]], truth, rtol=1e-6)
@@ -108,6 +104,48 @@ def test_classifiers_are_refitted(name, resampling):
 def test_regressors_are_refitted(name, resampling):
     """The same for real targets, with the noise in alpha or in the kernel."""
     agree(REGRESSORS[name], *target(), resampling)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "table"),
+    [
+        (GaussianProcessClassifier(1.0 * RBF(1.0)), two_classes()),
+        (GaussianProcessClassifier(1.0 * RBF(1.0) + WhiteKernel(0.1, (1e-2, 1e2))), two_classes()),
+        (GaussianProcessClassifier("auto"), two_classes()),
+        (GaussianProcessRegressor("auto"), target()),
+        (GaussianProcessRegressor(RBF(1.0), alpha=0.1, normalize_y=True), target()),
+    ],
+)
+def test_retuned_refits_are_fits(estimator, table):
+    """With retune the averages are those of the estimator itself, tuned on the rows drawn."""
+    with warnings.catch_warnings():
+        # One of the small tables leads a hyperparameter to its bound.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if isinstance(estimator, GaussianProcessRegressor) and estimator.alpha > 1e-3:
+            # By hand the given noise is not scaled with the target: compare the errors only.
+            options = {"train_sizes": [SIZE], "n_repeats": REPEATS, "random_state": 0}
+            curve = simulate_learning_curve(estimator, *table, retune=True, **options)
+            truth = held_out_by_hand(estimator, *table, draws_of(curve, len(table[1])))
+            assert curve.test_error[0] == pytest.approx(truth[0], rel=1e-6)
+        else:
+            agree(estimator, *table, retune=True)
+
+
+def test_training_sets_without_a_class_keep_the_kernel():
+    """What cannot be tuned on has the kernel of the whole table, and is fitted all the same."""
+    X, y = two_classes()
+    curves = [
+        simulate_learning_curve(
+            GaussianProcessClassifier(1.0 * RBF(1.0)),
+            *(X, y),
+            train_sizes=[1],
+            n_repeats=3,
+            random_state=0,
+            retune=retune,
+        )
+        for retune in (False, True)
+    ]
+    assert curves[0].test_log_loss == curves[1].test_log_loss
 
 
 def test_each_class_keeps_its_own_tuned_kernel():

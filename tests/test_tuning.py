@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.arrays import NotPositiveDefiniteError
-from cavity.datasets import load_pima, load_sonar
+from cavity.datasets import load_boston, load_pima, load_sonar
 from cavity.evidence import Evidence, maximise
 from cavity.evidence.length_scales import Coordinates
 from cavity.evidence.objective import l_bfgs_b
@@ -243,6 +243,16 @@ def test_second_look_finds_the_summit_behind_a_dip():
     assert scipy_as_it_is(_Dip(), np.log([200.0]), bounds)[1] > -0.01
     assert theta[0] == pytest.approx(alone.x, abs=1e-3)
     assert value == pytest.approx(alone.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_search_does_not_end_on_a_slope(scale):
+    """Length scales far above the given ones are found, not given up on the way there."""
+    X, y = load_boston(return_X_y=True)
+    kernel = ConstantKernel(1.0, (1e-5, 1e8)) * RBF(scale, (1e-5, 1e6)) + WhiteKernel()
+    reg = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:100], y[:100])
+    slope = reg.log_marginal_likelihood(reg.kernel_.theta, eval_gradient=True)[1]
+    assert np.max(np.abs(slope)) < 0.1
 
 
 def test_irrelevant_inputs_are_no_reason_to_warn():

@@ -15,6 +15,8 @@ _REVIVED = 0.2
 """The κ/ℓ at which to look for another maximum with a scale that has reached its limit."""
 _WORTH = 0.1
 """A revived scale is kept if the log evidence grows at least this fast in −u."""
+_STEEP = 0.5
+"""With a larger slope of the log evidence in θ a search has not come to a maximum."""
 _LARGEST = 700.0
 """A logarithm whose exponential is still finite."""
 
@@ -72,6 +74,16 @@ class Coordinates:
     def slope(self, theta: Array, gradient: Array) -> Array:
         """Return the gradient in u, given the one in theta."""
         return gradient * (1.0 + np.exp(theta + self._log_rate))
+
+    def is_steep(self, u: Array, slope: Array, limits: Array) -> bool:
+        """Whether an objective still falls in θ, away from the limits of u, given its gradient.
+
+        Scales far above κ leave only tiny steps in u, and a search in a curved valley gives up.
+        """
+        at_lower, at_upper = np.abs(np.asarray(limits) - u) < 1e-6
+        outwards = (at_lower & (slope > 0.0)) | (at_upper & (slope < 0.0))
+        in_theta = slope / (1.0 + np.exp(self.theta(u) + self._log_rate))
+        return bool(np.any(np.abs(in_theta[~outwards]) > _STEEP))
 
     def revived(self, u: Array) -> Array:
         """Return u with all length scales at their limit made shorter again.

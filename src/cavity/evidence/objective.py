@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 _HOPELESS = 1e50
 """Score of a failed evaluation if there is no other to compare it with."""
-_OPTIONS: Any = {"maxcor": 50, "ftol": 5e-9, "gtol": 2e-4}
-"""L-BFGS-B remembers more steps than usual: an evaluation costs far more than a step, and many
+_L_BFGS_B: Any = {
+    "method": "L-BFGS-B",
+    "jac": True,
+    "options": {"maxcor": 50, "ftol": 5e-9, "gtol": 2e-4},
+}
+"""It remembers more steps than usual: an evaluation costs far more than a step, and many
 relevances make long curved valleys. It stops when the possible gain is below the tolerance of the
 inference, about 1e-7 of the evidence; going on took up to half of the time on small tables.
 """
@@ -131,24 +135,27 @@ class Objective:
         return 10.0 * (1.0 + abs(self.worst)) if self.succeeded else _HOPELESS
 
 
-def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, float]:
-    """Minimise the objective by L-BFGS-B in `Coordinates`; return the best point found."""
+def l_bfgs_b(
+    objective: Objective, theta: Array, bounds: Array, around: Array | None = None
+) -> tuple[Array, float]:
+    """Minimise the objective by L-BFGS-B in `Coordinates`; return the best point found.
+
+    The coordinates are those of the kernel as it was given: random starts say nothing about the
+    right magnitude. If the search ends on a slope, it goes on in those ``around`` where it ended.
+    """
     rule = objective.evidence.rule
-    # Those of the kernel as it was given: random starts say nothing about the right magnitude.
-    coordinates = Coordinates(rule.names, rule.theta)
-    limits = coordinates.limits(bounds)
+    coordinates = Coordinates(rule.names, rule.theta if around is None else around)
+    limits, revived = coordinates.limits(bounds), False
 
     def at(u: Array) -> tuple[float, Array]:
         here = np.clip(coordinates.theta(u), bounds[:, 0], bounds[:, 1])
         value, slope = objective(here)
         return value, coordinates.slope(here, slope)
 
-    u, revived = np.clip(coordinates.of(theta), *limits), False
+    u = np.clip(coordinates.of(theta), *limits)
     for _ in range(_ROUNDS):
         begin, failures = u, objective.n_failures
-        found = optimize.minimize(
-            at, u, method="L-BFGS-B", jac=True, bounds=limits.T, options=_OPTIONS
-        )
+        found = optimize.minimize(at, u, bounds=limits.T, **_L_BFGS_B)
         if found.success or objective.n_failures == failures:
             begin = u = np.clip(found.x, *limits)
         elif objective.succeeded:
@@ -158,9 +165,18 @@ def l_bfgs_b(objective: Objective, theta: Array, bounds: Array) -> tuple[Array, 
             revived, u = True, np.clip(_revive(at, coordinates, u), *limits)
         if np.array_equal(u, begin):
             break
+    if not objective.succeeded:
+        return theta, found.fun
+    steep = around is None and coordinates.is_steep(found.x, found.jac, limits)
+    return _best_or_further(objective, bounds, steep)
+
+
+def _best_or_further(objective: Objective, bounds: Array, steep: bool) -> tuple[Array, float]:
     # A line search that gives up before a failed point has that point as its result.
     best = objective.best
-    return (best.theta, best.value) if objective.succeeded else (theta, found.fun)
+    if steep:
+        return l_bfgs_b(objective, best.theta, bounds, around=best.theta)
+    return best.theta, best.value
 
 
 def _revive(

@@ -172,9 +172,8 @@ class LearningCurve:
     def forecast(self, n: Any, measure: str = "error", level: float = 0.9) -> Forecast:
         """Return the expected held-out error at any size, including sizes beyond the data.
 
-        This assumes that the kernel stays as tuned and that new data are like the present data. The
-        error of a curve by theory averages the error on the labels and that expected by the model:
-        within the data it may differ from ``test_error``, at the end by at most the sampling error.
+        This assumes that the kernel stays as tuned and that new data are like the present data.
+        Within the data it is the curve; at the size of the pool, the leave-one-out.
 
         Parameters
         ----------

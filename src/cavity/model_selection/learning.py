@@ -13,9 +13,7 @@ from cavity.arrays import Array, threads_for
 from cavity.model_selection.curve import LearningCurve, Measure, Source
 from cavity.model_selection.forecast import (
     ErrorTrend,
-    calibrated,
     forecast_sizes,
-    reconcile,
     sampling_error,
     smaller_sizes,
 )
@@ -169,39 +167,32 @@ class TheorySource(Source):
         return found
 
     def trend(self, measure: str) -> ErrorTrend:
-        """Return the held-out curve up to most of the pool, drawn without replacement.
+        """Return the held-out curve of the pool, drawn without replacement.
 
-        It estimates the population's error, not the pool's: a weighted mean of the error on the
-        labels and the error that the model itself expects. It may differ from the curve's error by
-        less than the sampling error. The lower uncertainty of the mean is not taken into account.
+        It ends at the leave-one-out, from which forecasts start.
         """
-        sizes, held_out, expected, begin = self._trends
+        sizes, held_out, begin = self._trends
         points, share = np.stack([getattr(found, measure) for found in held_out]), self.inputs.share
         is_class = self.inputs.classes is not None
-        spread = sampling_error(points[-1], share, rate=is_class and measure == "error")
-        means = points @ share
-        if measure == "error":
-            means = reconcile(means, expected, spread)
-        ceiling = 1.0 if is_class and measure == "error" else np.inf
-        return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling, begin)
+        rate = is_class and measure == "error"
+        spread = sampling_error(points[-1], share, rate=rate)
+        ceiling = 1.0 if rate else np.inf
+        positive = is_class or measure == "error"
+        return ErrorTrend(sizes, points @ share, spread, positive, ceiling, begin, beyond=1)
 
     @cached_property
-    def _trends(self) -> tuple[Array, list[Losses], Array, int]:
-        """Sizes, scores of each example, the average error expected, and where the fit begins."""
+    def _trends(self) -> tuple[Array, list[Losses], int]:
+        """Sizes, scores of each example at each size, and where the fit of the shape begins."""
         scores, share = self.inputs.scores, self.inputs.share
         law = "bootstrap" if self.theory == "variational" else "subsample"
         # Without replacement no example can be drawn more than once.
-        fitted = forecast_sizes(int(1.0 / np.max(share) + 1e-9))
+        most = int(1.0 / np.max(share) + 1e-9)
+        fitted = forecast_sizes(most)
         smaller = smaller_sizes(fitted[0])
-        sizes = np.concatenate([smaller, fitted])
+        sizes = np.unique(np.concatenate([smaller, fitted, [most]]))
         solutions = zip(*(self.solve(pool, sizes, law) for pool in self.inputs.pools), strict=True)
         averages = [[s.held_out for s in of_size] for of_size in solutions]
-        held_out, own = list(map(scores.held_out, averages)), list(map(scores.expected, averages))
-        expected = np.array([found.error @ share for found in own])
-        if self.inputs.classes is not None:
-            log_losses = (np.array([f.log_loss @ share for f in each]) for each in (own, held_out))
-            expected = calibrated(expected, *log_losses)
-        return sizes, held_out, expected, len(smaller)
+        return sizes, list(map(scores.held_out, averages)), len(smaller)
 
 
 def _curve(source: TheorySource) -> LearningCurve:

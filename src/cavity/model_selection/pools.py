@@ -58,6 +58,8 @@ class PoolInputs:
     sizes: Array
     retune: bool = False
     """Whether averages are over kernels tuned on each training set."""
+    splits_noise: bool = True
+    """Whether the kernel's noise is moved to the likelihood, where that is possible."""
 
     @property
     def classes(self) -> Array | None:
@@ -96,7 +98,7 @@ class PoolInputs:
         """
         rule, noises = process.rule, process.rule.noise(self.X)
         noise = float(noises[0]) if np.allclose(noises, noises[0], rtol=1e-6) else 0.0
-        likelihood = self.likelihood.with_noise(noise) if noise else None
+        likelihood = self.likelihood.with_noise(noise) if noise and self.splits_noise else None
         if likelihood is None:
             likelihood, noise = self.likelihood, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)

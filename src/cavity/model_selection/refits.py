@@ -2,15 +2,21 @@
 
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, one_thread
+from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.process import FittedProcess
+from cavity.estimators.validation import select_rows
 from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
@@ -74,12 +80,20 @@ class SizeRefits(NamedTuple):
     """What the refits to all training sets of one size, or to one of them, say about the pool.
 
     ``latent`` are the marginals of each latent function, of shape (training sets, n); ``absent``
-    marks the examples that are not in a training set.
+    marks the examples that are not in a training set. ``noise`` is the variance, for each latent
+    function, that predictions have beyond that of the latent function and of the likelihood.
     """
 
     latent: list[Marginals]
     absent: Array
     reports: list[Report]
+    noise: list[Array]
+
+    @property
+    def predictive(self) -> list[Marginals]:
+        """What the likelihood sees: the latent functions with their noise."""
+        each = zip(self.latent, self.noise, strict=True)
+        return [Marginals(q.mean, q.variance + noise) for q, noise in each]
 
     def by_example(self, values: Array) -> Array:
         """Average over the training sets that an example is not in; NaN if it is in all of them."""
@@ -108,6 +122,21 @@ class SizeRefits(NamedTuple):
         return Losses(error, log_loss, support=support)
 
 
+class Refit(NamedTuple):
+    """One latent function at the whole pool, fitted to some rows of it."""
+
+    latent: Marginals
+    noise: Array
+    report: Report
+
+
+class Refits(Protocol):
+    """A way to fit training sets that are drawn from a pool."""
+
+    def refit(self, rows: Array) -> list[Refit]:
+        """Fit to these rows and predict the whole pool."""
+
+
 @dataclass(frozen=True)
 class Refitter:
     """Fits an estimator's model to rows of the pools, one for each latent function.
@@ -119,22 +148,14 @@ class Refitter:
     likelihood: Likelihood
     method: Method
 
-    def refit_each(self, draws: Sequence[Array]) -> list[SizeRefits]:
-        """Refit to several training sets, on one BLAS thread: two may round differently."""
-        with one_thread():
-            return [self._refit(rows) for rows in draws]
+    def refit(self, rows: Array) -> list[Refit]:
+        """Fit each latent function to these rows and predict the whole pool."""
+        return [self._fit(pool, rows) for pool in self.pools]
 
-    def _refit(self, rows: Array) -> SizeRefits:
-        absent = np.ones(len(self.pools[0].y), dtype=bool)
-        absent[rows] = False
-        found = [self._fit(pool, rows) for pool in self.pools]
-        return SizeRefits([q for q, _ in found], absent, [report for _, report in found])
-
-    def _fit(self, pool: Pool, rows: Array) -> tuple[Marginals, Report]:
-        """Fit to these rows and predict the whole pool."""
-        prior = pool.prior
+    def _fit(self, pool: Pool, rows: Array) -> Refit:
+        prior, zero = pool.prior, np.zeros(pool.prior.size)
         if not len(rows):
-            return Marginals(np.zeros(prior.size), prior.diag), Report(True, 0, 0.0, "")
+            return Refit(Marginals(zero, prior.diag), zero, Report(True, 0, 0.0, ""))
         index, weight = rows, np.ones(len(rows))
         if not pool.noise and not self.method.ordered:
             # Identical draws become one row that counts more.
@@ -144,30 +165,85 @@ class Refitter:
         K[np.diag_indices_from(K)] += pool.noise
         likelihood = self.likelihood.subset(index)
         fit = self.method.fit(Problem.of(likelihood, DensePrior(K), pool.y[index], weight))
-        return fit.posterior.predict(prior.K[:, index], prior.diag), fit.report
+        return Refit(fit.posterior.predict(prior.K[:, index], prior.diag), zero, fit.report)
+
+
+@dataclass(frozen=True)
+class Retuner:
+    """Fits copies of an estimator, each of which tunes its kernel on its own training set.
+
+    Predictions are in the units of the ``scale`` and ``origin`` of the whole table's fit. A
+    training set that lacks a class cannot be tuned on: it is left to ``fixed``, which has the
+    kernel of the whole table.
+    """
+
+    estimator: Any
+    X: Any
+    y: Array
+    fixed: Refitter
+    scale: float
+    origin: float
+
+    def refit(self, rows: Array) -> list[Refit]:
+        """Fit and tune on these rows, and predict the whole pool."""
+        classes = getattr(self.estimator, "classes_", self.y[:1])
+        if len(rows) < 2 or len(np.unique(self.y[rows])) < len(classes):
+            return self.fixed.refit(rows)
+        copy = clone(self.estimator)
+        with warnings.catch_warnings():
+            # How each refit ended is in its report, and a bound that one has met is not the pool's.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = fitted_model(copy.fit(select_rows(self.X, rows), self.y[rows]))
+        return [self._refit(model, process) for process in model.processes]
+
+    def _refit(self, model: FittedModel, process: FittedProcess) -> Refit:
+        [q], [fit], own = process.predict(self.X), process.fits, process.rule.noise(self.X)
+        unit, shift = model.scale / self.scale, (model.origin - self.origin) / self.scale
+        latent = Marginals(q.mean * unit + shift, (q.variance - own) * unit**2)
+        # The likelihood's noise is given in units that each fit has for itself.
+        given = self.fixed.likelihood.noise_variance if model.coding is None else 0.0
+        return Refit(latent, own * unit**2 + given * (unit**2 - 1.0), fit.report)
+
+
+def _refit_each(refits: Refits, n: int, draws: Sequence[Array]) -> list[SizeRefits]:
+    """Refit to several training sets, on one BLAS thread: two may round differently."""
+    found = []
+    with one_thread():
+        for rows in draws:
+            absent = np.ones(n, dtype=bool)
+            absent[rows] = False
+            latent, noise, reports = zip(*refits.refit(rows), strict=True)
+            found.append(SizeRefits(list(latent), absent, list(reports), list(noise)))
+    return found
 
 
 def refit_all(
-    refitter: Refitter,
+    refits: Refits,
+    n: int,
     sizes: Array,
     draws: Sequence[Sequence[Array]],
     n_jobs: int | None,
     verbose: int,
 ) -> Iterator[SizeRefits]:
-    """Yield the refits to all training sets of a size, one size after the other."""
+    """Yield the refits to all training sets of a size, one size after the other.
+
+    ``n`` is the number of examples in the pool.
+    """
     begin = time.perf_counter()
     found = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(refitter.refit_each)(few) for of_size in draws for few in _batches(of_size)
+        delayed(_refit_each)(refits, n, few) for of_size in draws for few in _batches(of_size)
     )
     for k, (size, of_size) in enumerate(zip(sizes, draws, strict=True)):
-        refits = [refit for _ in _batches(of_size) for refit in next(found)]
+        each = [refit for _ in _batches(of_size) for refit in next(found)]
         if verbose > 0:
-            done = f"size {size:.0f} ({k + 1} of {len(sizes)}): {len(refits)} refits"
+            done = f"size {size:.0f} ({k + 1} of {len(sizes)}): {len(each)} refits"
             sys.stdout.write(f"{done}, {time.perf_counter() - begin:.1f} s so far\n")
             sys.stdout.flush()
-        latent, absent, reports = zip(*refits, strict=True)
-        each = [Marginals(*np.stack(q, axis=1)) for q in zip(*latent, strict=True)]
-        yield SizeRefits(each, np.stack(absent), [r for of_refit in reports for r in of_refit])
+        latent, absent, reports, noise = zip(*each, strict=True)
+        functions = [Marginals(*np.stack(q, axis=1)) for q in zip(*latent, strict=True)]
+        noises = [np.stack(own) for own in zip(*noise, strict=True)]
+        all_reports = [report for of_refit in reports for report in of_refit]
+        yield SizeRefits(functions, np.stack(absent), all_reports, noises)
 
 
 def _batches(draws: Sequence[Array]) -> list[Sequence[Array]]:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from cavity.arrays import Array
 from cavity.model_selection.curve import LearningCurve, Measure, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
-from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
-from cavity.model_selection.refits import Draws, Refitter, SizeRefits, refit_all
+from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
+from cavity.model_selection.refits import Draws, Refitter, Retuner, SizeRefits, refit_all
 from cavity.resampling.scores import Losses
 
 
@@ -31,11 +31,12 @@ def simulate_learning_curve(
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
+    retune: bool = False,
 ) -> LearningCurve:
     """Return the average error on unseen data for training sets of any size, by refitting.
 
-    This slow simulation measures what `learning_curve` predicts. Kernel, preprocessing and target
-    normalisation stay as fitted to the whole table; inference is the estimator's own.
+    This slow simulation measures what `learning_curve` predicts. Preprocessing stays as fitted to
+    the whole table; inference is the estimator's own.
 
     Parameters
     ----------
@@ -54,6 +55,10 @@ def simulate_learning_curve(
         Controls the training sets. Those of one size do not depend on the other sizes.
     verbose : int
         1 prints a line for each size.
+    retune : bool
+        Whether every refit chooses and tunes its kernel again (a training set that lacks a class
+        keeps that of the whole table). If not, kernel and target normalisation stay as fitted to
+        the whole table: the truth for ``learning_curve(..., retune=False)``.
 
     Returns
     -------
@@ -79,16 +84,27 @@ def simulate_learning_curve(
             f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
         )
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
+    if retune := retune and inputs.fitted.processes[0].tuned:
+        inputs = replace(inputs, splits_noise=False)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
     draws = [law.draw(int(size), int(n_repeats)) for size in inputs.sizes]
-    method = inputs.fitted.processes[0].fits[0].method
-    refitter = Refitter(inputs.pools, inputs.likelihood, method)
-    refits = list(refit_all(refitter, inputs.sizes, draws, n_jobs, verbose))
+    refitter = _retuner(inputs) if retune else _refitter(inputs)
+    refits = list(refit_all(refitter, len(inputs.y), inputs.sizes, draws, n_jobs, verbose))
     source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
     held_out, reports = zip(*((found.averages, found.reports) for found in refits), strict=True)
     means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
     return LearningCurve(source, held_out, source.points, reports, means, errors)
+
+
+def _refitter(inputs: PoolInputs) -> Refitter:
+    method = inputs.fitted.processes[0].fits[0].method
+    return Refitter(inputs.pools, inputs.likelihood, method)
+
+
+def _retuner(inputs: PoolInputs) -> Retuner:
+    scores, fixed = inputs.scores, _refitter(inputs)
+    return Retuner(inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin)
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ class RefitSource(Source):
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets, at each size and example."""
         scores, share = self.inputs.scores, self.inputs.share
-        found = np.stack([r.by_example(scores.measure(g, r.latent)) for r in self.refits])
+        found = np.stack([r.by_example(scores.measure(g, r.predictive)) for r in self.refits])
         for points in found:
             known = np.isfinite(points)
             # Examples that were never absent must not change the average.
@@ -138,7 +154,7 @@ class RefitSource(Source):
     @cached_property
     def losses(self) -> list[Losses]:
         """Scores of each training set's predictions at each example, for each size."""
-        return [self.inputs.scores.losses(found.latent) for found in self.refits]
+        return [self.inputs.scores.losses(found.predictive) for found in self.refits]
 
     @cached_property
     def points(self) -> list[Losses]:

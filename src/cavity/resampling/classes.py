@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 import numpy as np
-from scipy.special import entr, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import norm, qmc
 
 from cavity.arrays import Array
@@ -94,17 +94,6 @@ class BinaryScores(ClassScores):
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
         return Losses(_wrong_side(pool.y, c), log_loss, brier, support)
 
-    def expected(self, averages: Sequence[Averages]) -> Losses:
-        """Return probabilities of the less probable class, and entropies."""
-        [c], [pool] = averages, self.pools
-
-        def losses(h: Array) -> tuple[Array, Array]:
-            log_p = pool.likelihood.tilted(1.0, Marginals(h, c.G)).log_z
-            p, q = np.exp(log_p), -np.expm1(log_p)
-            return np.minimum(p, q), entr(p) + entr(q)
-
-        return Losses(*average_over_fields(losses, c.R, c.V, NODES))
-
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the probability of the wrong sign.
 
@@ -163,12 +152,6 @@ class MulticlassScores(ClassScores):
         error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
         support = logsumexp(-losses.log_loss, axis=0) - np.log(_DRAWS)
         return Losses(error, log_loss, brier, support)
-
-    def expected(self, averages: Sequence[Averages]) -> Losses:
-        """Return probabilities of all but the most probable class, and entropies."""
-        p = np.exp(self.log_proba(self._fields(averages, _DRAWS)))
-        error, entropy = 1.0 - np.max(p, axis=2), np.sum(entr(p), axis=2)
-        return Losses(error.mean(axis=0), entropy.mean(axis=0))
 
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the share of fields that lead to a wrong class."""

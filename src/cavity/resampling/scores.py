@@ -93,15 +93,6 @@ class Scores(ABC):
         """Return the scores at examples that were not trained on."""
 
     @abstractmethod
-    def expected(self, averages: Sequence[Averages]) -> Losses:
-        """Return the scores that models themselves expect at examples not trained on.
-
-        The label is drawn from the model's own predictive distribution. Over examples these scores
-        vary far less than those of the labels, and they are right where the model is. The log loss
-        is the entropy of the predictive distribution.
-        """
-
-    @abstractmethod
     def pool_error(
         self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
     ) -> Array:
@@ -166,18 +157,6 @@ class RegressionScores(Scores):
         [c], [pool] = averages, self.pools
         _, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
         return np.abs(d1) / np.sqrt(-d2)
-
-    def expected(self, averages: Sequence[Averages]) -> Losses:
-        """Return predictive variances and the entropies of normal densities."""
-        [c], [pool] = averages, self.pools
-        # Of log N(y; h, σ² + G) the second derivative is −1/(σ² + G), whatever y and h are.
-        error, entropy = np.zeros((2, len(pool.y)))
-        for p, part in c.mixture:
-            d2 = pool.likelihood.tilted(pool.y, Marginals(part.R, part.G)).d2
-            variance = -(self.scale**2) / d2
-            error += p * variance
-            entropy += p * 0.5 * np.log(2.0 * np.pi * np.e * variance)
-        return Losses(error, entropy)
 
     def pool_error(self, averages: Sequence[Averages], /, *_: object) -> Array:
         """Return squared errors: two moments are enough."""
