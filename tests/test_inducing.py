@@ -1,11 +1,12 @@
 """Inducing points: a low-rank approximation of K, blocks of rows, and every method on them."""
 
+import pickle
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
 from cavity.evidence import Evidence, tune
 from cavity.inference import (
@@ -22,7 +23,14 @@ from cavity.inference import (
 from cavity.inference.sweeps import Visited, sweep
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
-from cavity.priors import PRIORS, DensePrior, InducingPrior, InducingRows, low_rank_of
+from cavity.priors import (
+    PRIORS,
+    DensePrior,
+    InducingPrior,
+    InducingRows,
+    choose_points,
+    low_rank_of,
+)
 from cavity.rows import ENGINES, MemoryBlocks, added
 from cavity.sites import Rows, Sites
 from cavity.testing import check_prior, check_rows
@@ -333,7 +341,7 @@ def test_an_unfinished_fit_agrees_with_itself():
     given = block_problem(Probit(), at(slice(0, 15)), size=25)
     fit = sweep(EP(), given, None, 3)
     assert not fit.report.converged
-    kept = list(fit.problem.rows.collect(lambda rows, sites, _: sites, None, fit.start.sites))
+    kept = list(fit.problem.rows.collect(lambda rows, sites, _: sites, None, fit.start.sites.name))
     X, y = table(60)
     rows, prior = Rows(y, 1.0 + (np.arange(60) % 3 == 0), X), given.prior
     sites = Sites(*(np.concatenate(column) for column in zip(*kept, strict=True)))
@@ -356,3 +364,70 @@ def test_blocks_of_blocks_keep_their_places():
     assert places == [slice(4, 7), slice(7, 10)]
     with pytest.raises(ValueError, match="no rows"):
         MemoryBlocks(Rows(y[:0], y[:0]))
+
+
+def test_points_are_where_variance_is_left():
+    """Chosen points explain a clustered table better than as many random rows do."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([0.05 * rng.normal(size=(900, 2)), rng.uniform(-8.0, 8.0, (100, 2))])
+    k = rule(2.0 * RBF(1.0) + WhiteKernel(0.1))
+    points = choose_points(k, X, 40, rng)
+    truth = [InducingPrior.of(k, points.Z[:m]).whiten(X) for m in (1, 10, 40)]
+    left = [1.0 - np.sum(P * P) / 2000.0 for P in truth]
+    np.testing.assert_allclose(points.left[[0, 9, 39]], left, atol=1e-8)
+    P = InducingPrior.of(k, X[rng.choice(1000, 40, replace=False)]).whiten(X)
+    assert points.left[-1] < 0.5 * (1.0 - np.sum(P * P) / 2000.0)
+
+
+def test_a_kernel_of_low_rank_needs_few_points():
+    """When nothing is left to explain, no more points are chosen; equal ones never are."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 5, axis=0)
+    points = choose_points(rule(DotProduct()), X, 50, np.random.default_rng(1))
+    assert len(points.Z) == 4
+    assert points.left[-1] < 1e-12
+    prior = InducingPrior.of(rule(RBF(1.0)), X)
+    assert len(prior.Z) == 20
+
+
+def test_features_are_made_once_for_each_prior():
+    """Blocks keep what a prior has made of their rows, unless there is no memory for it."""
+    X, y = table(60)
+    made = []
+
+    class Counted(InducingPrior):
+        def _features(self, X):
+            made.append(len(X))
+            return super()._features(X)
+
+    for kept, expected in ((1e9, 3), (1.0, 6)):
+        made.clear()
+        blocks = MemoryBlocks(Rows(y, np.ones(60), X), 20, kept)
+        prior = Counted(*InducingPrior.of(rule(RBF(1.0)), X[:10]))
+        for _ in range(2):
+            list(blocks.collect(lambda rows, kept, prior: prior.features(rows), prior, ""))
+        assert len(made) == expected
+
+
+def test_states_are_dropped_with_their_last_holder():
+    """A fit that is gone leaves nothing behind with the rows, and a copy has a state of its own."""
+    X, y = table(60)
+    blocks = MemoryBlocks(Rows(y, np.ones(60), X), 25)
+    prior = InducingPrior.of(rule(RBF(1.0)), X[:10])
+    fit = EP().fit(Problem(Probit(), prior, blocks))
+    copied = pickle.loads(pickle.dumps(fit))
+    for _ in range(3):
+        again = EP().fit(Problem(Probit(), prior, blocks), fit.start)
+    assert len(blocks._states) == 2
+    del fit, again
+    assert not blocks._states
+    assert np.isfinite(copied.cavities.mean).all()
+
+
+@pytest.mark.parametrize("method", [EP(tol=1e-4), Variational(tol=1e-4)])
+def test_a_stopped_sweep_is_as_close_as_it_says(method):
+    """The residual after the last step is estimated: another sweep changes no more than that."""
+    given = block_problem(Probit(), at(slice(0, 15)), size=25)
+    fit = method.fit(given)
+    more = replace(method, tol=1e-12).fit(fit.problem, fit.start)
+    assert fit.report.converged
+    assert abs(fit.log_evidence - more.log_evidence) < 1e-6

@@ -19,6 +19,8 @@ class Rows(NamedTuple):
     """Inputs; a prior that holds its covariance as a matrix does not need them."""
     place: slice = slice(None)
     """Which rows of the whole table these are."""
+    memo: Any = None
+    """A `cavity.rows.Memo`, if what a prior makes of these rows may be kept for the next visit."""
 
 
 class Marginals(NamedTuple):

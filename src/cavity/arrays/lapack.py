@@ -108,6 +108,12 @@ def mirror_lower(A: Array) -> Array:
     return A
 
 
+@by_library(lambda A: A)
+def mirrored(A: Array) -> Array:
+    """Return what `gram` or `signed_gram` has returned as a whole symmetric matrix; consumes it."""
+    return mirror_lower(A)
+
+
 @cache
 def _above_diagonal(n: int) -> Array:
     return np.tri(n, k=-1, dtype=bool).T
@@ -118,6 +124,16 @@ def gram(W: Array) -> Array:
     """Return Wᵀ W; NumPy fills in the lower triangle only, to be factored."""
     F, tall = _fortran(W)
     return _blas("syrk", W.dtype.char)(1.0, F, trans=int(tall), lower=1)
+
+
+@by_library(lambda W, d: W.T @ (d[:, None] * W))
+def signed_gram(W: Array, d: Array) -> Array:
+    """Return Wᵀ diag(d) W; NumPy fills in the lower triangle only.
+
+    Rows with a positive and with a negative d are squares each by themselves: half of the work.
+    """
+    found = [gram(np.sqrt(np.abs(d[part]))[:, None] * W[part]) for part in (d > 0.0, d < 0.0)]
+    return found[0] - found[1]
 
 
 def scale_both(A: Array, a: Array, b: Array) -> Array:
@@ -192,7 +208,7 @@ def pivots(A: Array, tol: float) -> tuple[Array, Array]:
     The factorisation with pivots ends when no diagonal element of the rest exceeds the tolerance.
     """
     C, order, rank, _ = _lapack("pstrf", A.dtype.char)(A, tol=tol, lower=1)
-    return C[:rank, :rank], order[:rank] - 1
+    return np.tril(C[:rank, :rank]), order[:rank] - 1
 
 
 def semidefinite_factor(A: Array, tol: float) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cavity.arrays import Array, clip, namespace
 from cavity.likelihoods import Likelihood
-from cavity.rows import MemoryBlocks, RowBlocks
+from cavity.rows import MemoryBlocks, RowBlocks, State
 from cavity.sites import Marginals, Rows, Sites, Slope, cavity
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class WarmStart(NamedTuple):
     """Where a fit of a similar problem may start."""
 
     sites: Any
-    """The sites, or the name of the state that blocks of rows keep them under."""
+    """The sites, or the `State` that blocks of rows keep them under."""
     variance: Array = None
     """λ, the variances that the likelihood sees."""
     low_rank_variance: Array = None
@@ -82,7 +82,7 @@ class Fit:
     @property
     def _state(self) -> str:
         """The name under which blocks of rows keep their sites; a dense posterior has its own."""
-        return self.start.sites if isinstance(self.start.sites, str) else ""
+        return self.start.sites.name if isinstance(self.start.sites, State) else ""
 
     def gradient(self) -> Array:
         """Return d log evidence/d theta of the prior's hyperparameters.

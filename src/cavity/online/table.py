@@ -9,7 +9,7 @@ from cavity.likelihoods import Likelihood
 from cavity.online.block import site_through_noise, solve_block
 from cavity.online.posterior import BLOCK, CHUNK, OnlinePosterior, features
 from cavity.priors import InducingPrior, KernelRule
-from cavity.rows import MemoryBlocks
+from cavity.rows import MemoryBlocks, State
 from cavity.sites import Marginals, Rows, Sites
 
 _CLOSE = 1e-8
@@ -36,9 +36,9 @@ def sweep(
     prior = InducingPrior(rule, posterior.Z, invert_lower(posterior.L.copy()))
     blocks = MemoryBlocks(Rows(y, np.ones(len(y)), X), CHUNK)
     tau, nu = _first_sites(rule, likelihood, posterior, X, y)
-    blocks.reduce(lambda rows, *_: (Sites(tau[rows.place], nu[rows.place]), None), None, "first")
-    problem, start = Problem(likelihood, prior, blocks), WarmStart("first")
-    fit = sweep_blocks(EP(tol=_CLOSE), problem, start, sweeps)
+    first = State(blocks)
+    blocks.reduce(lambda rows, *_: (Sites(tau[rows.place], nu[rows.place]), None), None, first.name)
+    fit = sweep_blocks(EP(tol=_CLOSE), Problem(likelihood, prior, blocks), WarmStart(first), sweeps)
     V, w, _ = fit.posterior.values
     found = posterior._replace(mean=w, cov=V.T @ V, log_evidence=fit.log_evidence)
     return found, fit.report

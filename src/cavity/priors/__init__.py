@@ -4,6 +4,7 @@ from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, R
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.inducing import InducingPosterior, InducingPrior
 from cavity.priors.low_rank import InducingRows, low_rank_of
+from cavity.priors.selection import Points, choose_points
 
 __all__ = [
     "PRIORS",
@@ -14,8 +15,10 @@ __all__ = [
     "InducingPrior",
     "InducingRows",
     "KernelRule",
+    "Points",
     "Posterior",
     "Prior",
     "RowsPosterior",
+    "choose_points",
     "low_rank_of",
 ]

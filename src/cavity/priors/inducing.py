@@ -5,19 +5,26 @@ f = P u + e with u ~ N(0, I) and independent e of variance r = k(x, x) − |P_i|
 the rows add to the posterior of u are two sums, so rows can be visited in blocks, in any order.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from cavity.arrays import (
     Array,
+    NotPositiveDefiniteError,
     add_to_diagonal,
     cholesky,
     clip,
     column_square_sums,
     gram,
     invert_lower,
+    is_numpy_array,
     lower_product,
     matmul,
+    mirrored,
     namespace,
+    pivots,
+    signed_gram,
 )
 from cavity.priors.base import PRIORS, KernelRule
 from cavity.priors.dense import half_log_det
@@ -111,6 +118,8 @@ class InducingPrior(NamedTuple):
     Z: Any
     W: Array
     whole: bool = True
+    name: str = ""
+    """By which rows can tell that they have seen it."""
 
     @property
     def dense(self) -> bool:
@@ -119,7 +128,7 @@ class InducingPrior(NamedTuple):
 
     @classmethod
     def of(
-        cls, rule: KernelRule, Z: Any, *, whole: bool = True, jitter: float = 1e-13
+        cls, rule: KernelRule, Z: Any, *, whole: bool = True, tol: float = 1e-13
     ) -> "InducingPrior":
         """Return the prior of a covariance function with the given inducing points.
 
@@ -128,21 +137,30 @@ class InducingPrior(NamedTuple):
         rule : KernelRule
         Z : array of shape (m, d)
         whole : bool
-        jitter : float
-            Added to the variances at Z, relative to them.
+        tol : float
+            Points to whose variance the others leave no more than this share are left out: they
+            add nothing, and the covariance matrix of all would be singular.
         """
         K = rule.matrix(Z, Z)
-        K = add_to_diagonal(K, jitter * namespace(K).linalg.diagonal(K))
-        return cls(rule, Z, invert_lower(cholesky(K)), whole)
+        xp = namespace(K)
+        if not is_numpy_array(K):
+            K = add_to_diagonal(K, tol * xp.linalg.diagonal(K))
+            return cls(rule, Z, invert_lower(cholesky(K)), whole, uuid4().hex)
+        if not xp.all(xp.isfinite(K)):
+            raise NotPositiveDefiniteError("some of its entries are not finite")
+        L, order = pivots(K, tol * float(xp.max(xp.linalg.diagonal(K))))
+        return cls(rule, Z[order], invert_lower(L), whole, uuid4().hex)
 
     def features(self, rows: Rows) -> Features:
-        """Return the rows as seen from the inducing points."""
-        P = self.whiten(rows.X)
-        k = self.rule.diag(rows.X)
+        """Return the rows as seen from the inducing points, kept between visits if possible."""
+        if rows.memo is None or not self.name:
+            return self._features(rows.X)
+        return rows.memo.of(self.name, partial(self._features, rows.X))  # type: ignore[no-any-return]
+
+    def _features(self, X: Any) -> Features:
+        P, k = self.whiten(X), self.rule.diag(X)
         left = left_over(k, P)
-        return (
-            Features(rows.X, P, k, left) if self.whole else Features(rows.X, P, k, 0.0 * left, left)
-        )
+        return Features(X, P, k, left) if self.whole else Features(X, P, k, 0.0 * left, left)
 
     def sums(self, seen: Features, sites: Sites) -> Sums:
         """Return what a block of rows adds to the posterior."""
@@ -192,50 +210,53 @@ class InducingPosterior(NamedTuple):
         slope: Slope,
         other: "InducingPosterior | None" = None,
     ) -> "Shares":
-        """Return a block's share of the gradient; P'α is w and P'v is the other's w.
+        """Return a block's share of the gradient.
 
-        H = (M − diag g) C row by row, C = P W, with g the weights of k(x, x).
+        With C = P W and g the weights of k(x, x), the weights of k(X, Z) are twice
+        H = (M − diag g) C, row by row; M is that of d log Z = Σ M_ij dK_ij.
         """
-        rule, Z, W, whole = self.prior
-        sites = _given(seen, sites)
-        C = matmul(seen.P, W)
-        H, g = self._weights(seen, sites, slope, other)
-        if not whole:
-            g = -0.5 * sites.tau
-        H -= g[:, None] * C
-        theta = rule.vjp(seen.X, Z, 2.0 * H) + rule.vjp_diag(seen.X, g)
-        return Shares(theta, matmul(C.T, H))
-
-    def _weights(
-        self, seen: Features, sites: Sites, slope: Slope, other: "InducingPosterior | None"
-    ) -> tuple[Array, Array]:
-        """Return M C and the diagonal of M, for the rows of a block."""
-        W, (V, w, _) = self.prior.W, self.values
+        rule, W, (V, w, _) = self.prior.rule, self.prior.W, self.values
+        P, sites, p = seen.P, _given(seen, sites), slope.precision
         e, (D, _) = seen.scaled(sites)
-        a, p = self.values.alpha(seen, sites), slope.precision
-        A_inverse_W = lower_product(V, lower_product(V, W), transpose=True)
-        H = 0.5 * a[:, None] * matmul(W.T, w) - 0.5 * p * matmul(D[:, None] * seen.P, A_inverse_W)
-        g = 0.5 * a * a - 0.5 * p * (D - D * D * self.values.spread(seen.P))
+        a = self.values.alpha(seen, sites)
+        v = 0.0 * a if other is None else slope.source / e - D * matmul(P, other.values.w)
+        d = 0.0 * a if slope.diagonal is None else slope.diagonal
+        U, VW = lower_product(V, P.T), lower_product(V, W)
+        R = D - D * D * column_square_sums(U)
+        g = 0.5 * a * a - 0.5 * p * R + a * v + d if self.prior.whole else -0.5 * sites.tau
+        H = lower_product(VW, U, transpose=True).T
+        H *= (-0.5 * p * D)[:, None]
+        H += (d - g)[:, None] * lower_product(W, P.T, transpose=True).T
+        H += (0.5 * (a + v))[:, None] * matmul(W.T, w)
+        # P'H without what is the same for all blocks.
+        outer = matmul(P.T, 0.5 * (a + v))[:, None] * matmul(W.T, w)
         if other is not None:
-            v = slope.source / e - D * matmul(seen.P, other.values.w)
-            H += 0.5 * (v[:, None] * matmul(W.T, w) + a[:, None] * matmul(W.T, other.values.w))
-            g = g + a * v
-        if slope.diagonal is not None:
-            H += slope.diagonal[:, None] * matmul(seen.P, W)
-            g = g + slope.diagonal
-        return H, g
+            H += (0.5 * a)[:, None] * matmul(W.T, other.values.w)
+            outer += matmul(P.T, 0.5 * a)[:, None] * matmul(W.T, other.values.w)
+        theta = rule.vjp(seen.X, self.prior.Z, 2.0 * H) + rule.vjp_diag(seen.X, g)
+        return Shares(theta, signed_gram(P, d - g), outer, p)
 
     def gradient(self, shares: "Shares") -> Array:
-        """Return d log Z/d theta from the sum of the shares."""
-        rule, Z = self.prior.rule, self.prior.Z
-        return shares.theta - rule.vjp(Z, Z, shares.square)
+        """Return d log Z/d theta from the sum of the shares.
+
+        k(Z, Z) has the weights −C'H = −W'P'H, in which P'DP A⁻¹ = I − A⁻¹.
+        """
+        rule, Z, W, V = self.prior.rule, self.prior.Z, self.prior.W, self.values.V
+        theta, gram, outer, p = shares
+        PH = outer + matmul(mirrored(gram), W)
+        PH -= 0.5 * p * (W - lower_product(V, lower_product(V, W), transpose=True))
+        return theta - rule.vjp(Z, Z, lower_product(W, PH, transpose=True))
 
 
 class Shares(NamedTuple):
-    """What blocks add to the gradient: their own part, and their weight on k(Z, Z)."""
+    """What blocks add to the gradient: their own part, and their part of P'H."""
 
     theta: Array
-    square: Array
+    gram: Array
+    """P' diag(d − g) P; NumPy fills in the lower triangle only."""
+    outer: Array
+    largest: float
+    """The slope's precision p, the same for all blocks."""
 
 
 def left_over(prior: Array, P: Array) -> Array:

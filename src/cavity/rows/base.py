@@ -1,7 +1,9 @@
 """What inference needs from a table, wherever its rows are."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
+from uuid import uuid4
 
 from cavity.sites import Rows
 
@@ -45,6 +47,54 @@ class RowBlocks(Protocol):
 
     def drop(self, state: str) -> None:
         """Forget what the blocks keep under this name."""
+
+
+class State:
+    """A name under which blocks keep what belongs to their rows, dropped with its last holder.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    name : str, optional
+        A new one by default.
+    """
+
+    def __init__(self, blocks: RowBlocks, name: str | None = None) -> None:
+        self.blocks, self.name = blocks, name or uuid4().hex
+        # When the program ends, there is nothing to tidy up, and perhaps nobody to do it.
+        weakref.finalize(self, blocks.drop, self.name).atexit = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State, (self.blocks, self.name)
+
+
+class Memo:
+    """What the last prior has made of a block of rows, kept if it is not too large.
+
+    Parameters
+    ----------
+    most : float
+        The number of bytes that may be kept.
+    """
+
+    def __init__(self, most: float) -> None:
+        self._most, self._name = most, ""
+        self._value: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It can be made again, and takes longer to send.
+        return Memo, (self._most,)
+
+    def of(self, name: str, make: Callable[[], tuple[Any, ...]]) -> Any:
+        """Return what was made under this name, or make it."""
+        if self._name == name:
+            return self._value
+        # The old one is freed before there is a new one.
+        self._name, self._value = "", None
+        value = make()
+        if sum(getattr(part, "nbytes", 0) for part in value) <= self._most:
+            self._name, self._value = name, value
+        return value
 
 
 def added(a: Any, b: Any) -> Any:

@@ -1,13 +1,15 @@
 """Rows that are held in memory."""
 
 from collections.abc import Callable, Iterator
-from functools import reduce
 from typing import Any, TypeVar
 
-from cavity.rows.base import ENGINES, added
+from cavity.rows.base import ENGINES, Memo, added
 from cavity.sites import Rows
 
 T = TypeVar("T")
+
+_KEPT = 2**30
+"""Bytes that may be kept of what a prior has made of the rows."""
 
 
 class MemoryBlocks:
@@ -19,14 +21,18 @@ class MemoryBlocks:
         The whole table.
     size : int, optional
         Rows of a block; one block for all if not given.
+    kept : float
+        Bytes of memory for what a prior makes of the rows between visits.
     """
 
-    def __init__(self, rows: Rows, size: int | None = None) -> None:
+    def __init__(self, rows: Rows, size: int | None = None, kept: float = _KEPT) -> None:
         n = int(rows.y.shape[0])
         if not n:
             raise ValueError("There are no rows.")
         places = [slice(i, min(i + (size or n), n)) for i in range(0, n, size or n)]
-        self._blocks = [rows] if len(places) == 1 else [_part(rows, place) for place in places]
+        blocks = [rows] if len(places) == 1 else [_part(rows, place) for place in places]
+        share = kept / len(blocks)
+        self._blocks = [block._replace(memo=Memo(share)) for block in blocks]
         self._states: dict[str, list[Any]] = {}
 
     def reduce(
@@ -39,9 +45,14 @@ class MemoryBlocks:
         """As in `RowBlocks`."""
         nothing = [None] * len(self._blocks)
         kept = self._states.get(state, self._states.get(start or state, nothing))
-        found = [visit(rows, k, shared) for rows, k in zip(self._blocks, kept, strict=True)]
-        self._states[state] = [k for k, _ in found]
-        return reduce(added, [parts for _, parts in found])
+        states: list[Any] = []
+        total = None
+        for rows, k in zip(self._blocks, kept, strict=True):
+            own, parts = visit(rows, k, shared)
+            states.append(own)
+            total = parts if total is None else added(total, parts)
+        self._states[state] = states
+        return total  # type: ignore[return-value]
 
     def collect(self, look: Callable[[Rows, Any, Any], T], shared: Any, state: str) -> Iterator[T]:
         """As in `RowBlocks`."""
