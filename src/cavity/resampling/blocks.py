@@ -30,8 +30,6 @@ from cavity.sites import Rows, Sites, cavity
 
 _CHUNK = 2048
 """Rows whose averages over fields fit into a processor's cache together."""
-_SHARE = 0.1
-"""Share of the tolerance for the equations inside a theory."""
 
 
 class BlockPool(NamedTuple):
@@ -76,6 +74,8 @@ class RowAverages(NamedTuple):
     R: Array
     V: Array
     chi: Array | None
+    before: Averages | None = None
+    """The cavities of the size before."""
     beyond: Array | None = None
     """Variance that no site acts on, under a bound."""
 
