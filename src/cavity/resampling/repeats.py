@@ -1,6 +1,7 @@
 """Several draws of one example in one cavity, each with a site of its own as in inference."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -58,43 +59,32 @@ class RepeatedSites:
         All of them moving at once overshoot: each step is extrapolated from the last two, in
         units of the cavity. Every entry ends by itself, so that none depends on its neighbours.
         """
-        shape = site.tau.shape
-        parts = [c.mean, c.variance, self._y, 0.0 if excess is None else excess]
-        about = np.stack([np.broadcast_to(part, shape).ravel() for part in parts])
-        scale = np.sqrt(about[1])
-        x = np.stack([site.tau.ravel() * about[1], site.nu.ravel() * scale])
-        found, left, last = np.empty_like(x), np.arange(x.shape[1]), None
+        scale, found, done = np.sqrt(c.variance), None, np.zeros(site.tau.shape, dtype=bool)
+        x = np.stack([site.tau * c.variance, site.nu * scale])
+        last: tuple[Array, Array] | None = None
         for _ in range(_ROUNDS):
-            image, change = self._round(about, s, x / np.stack([about[1], scale]), excess is None)
-            found[:, left] = image
-            keep = np.abs(change) * scale >= self._tol
-            if not np.any(keep):
+            site = Sites(x[0] / c.variance, x[1] / scale)
+            image = self._image(c, s, site, excess)
+            change = _together(c, image, s, excess)[0] - _together(c, site, s, excess)[0]
+            found = image if found is None else Sites(*map(partial(np.where, done), found, image))
+            done |= np.abs(change) * scale < self._tol
+            if np.all(done):
                 break
-            f = image * np.stack([about[1], scale]) - x
+            f = np.stack([image.tau * c.variance, image.nu * scale]) - x
             step = 2.0 / (s + 1.0) * f if last is None else _extrapolate(x, f, last)
-            last = x[:, keep], f[:, keep]
-            left, about, scale, x = left[keep], about[:, keep], scale[keep], (x + step)[:, keep]
+            last = x, f
+            x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
-        return Sites(*found.reshape(2, *shape))
+        return found or site
 
-    def _round(self, about: Array, s: float, x: Array, plain: bool) -> tuple[Array, Array]:
-        """Return the images of sites, and how much the slope changes."""
-        mean, G, y, lag = about
-        excess, c, site = None if plain else lag, Marginals(mean, G), Sites(*x)
-        image = self._image(y, c, s, site, excess)
-        change = _together(c, image, s, excess)[0] - _together(c, site, s, excess)[0]
-        return np.stack(image), change
-
-    def _image(
-        self, y: Array, c: Marginals, s: float, site: Sites, excess: Array | None
-    ) -> Sites:
+    def _image(self, c: Marginals, s: float, site: Sites, excess: Array | None) -> Sites:
         """Return the site of one draw among s − 1 others with the given one."""
         mean, G = c
         if excess is not None:
             mean = mean + excess * _together(c, site, s, excess)[0]
         slope, curvature = _together(Marginals(mean, G), site, s - 1.0)
         with_others = Marginals(mean + G * slope, G * (1.0 + G * curvature))
-        return match(with_others, self._likelihood.tilted(y, with_others))
+        return match(with_others, self._likelihood.tilted(self._y, with_others))
 
 
 def _extrapolate(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
