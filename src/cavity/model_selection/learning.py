@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for
-from cavity.model_selection.curve import LearningCurve, Measure, Source
+from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import (
     ErrorTrend,
     forecast_sizes,
@@ -145,6 +145,16 @@ class TheorySource(Source):
         """Held-out averages of all latent functions, for each size."""
         return [[solution.held_out for solution in of_size] for of_size in self.solutions]
 
+    @cached_property
+    def points(self) -> list[Losses]:
+        """Held-out scores of each example, for each size."""
+        return [self.inputs.scores.held_out(averages) for averages in self.held_out]
+
+    @cached_property
+    def point_scores(self) -> PointScores:
+        """Scores of every example at every size."""
+        return PointScores.of(self.inputs.scores, self.held_out, self.points)
+
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
         given = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
@@ -155,7 +165,7 @@ class TheorySource(Source):
         return self.inputs.scores.predicted(averages)
 
     def measure(self, g: Measure) -> Array:
-        """Return averages of g(prediction, y) over training sets, at each size and example."""
+        """Return averages of g(prediction, y) over training sets and examples, at each size."""
         x, weight = field_grid()
         found = np.zeros((len(self.solutions), len(self.inputs.share)))
         for total, averages in zip(found, self.held_out, strict=True):
@@ -164,7 +174,7 @@ class TheorySource(Source):
                 for share, parts in mixtures(averages):
                     latent = [c.fields(x[here]) for c in parts]
                     total += share * (weight[here] @ self.inputs.scores.measure(g, latent))
-        return found
+        return found @ self.inputs.share
 
     def trend(self, measure: str) -> ErrorTrend:
         """Return the held-out curve of the pool, drawn without replacement.
@@ -199,7 +209,7 @@ def _curve(source: TheorySource) -> LearningCurve:
     """Return the curve that a theory predicts."""
     inputs, scores, share = source.inputs, source.inputs.scores, source.inputs.share
     held_out = source.held_out
-    points = [scores.held_out(averages) for averages in held_out]
+    points = source.points
     occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
     pools = [[solution.pool for solution in of_size] for of_size in source.solutions]
     G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
@@ -211,4 +221,4 @@ def _curve(source: TheorySource) -> LearningCurve:
     pool_errors = list(map(scores.pool_error, pools, held_out, occupancies))
     means["pool_error"] = np.stack(pool_errors) @ share
     means["posterior_variance"] = G * scores.scale**2
-    return LearningCurve(source, held_out, points, source.solutions, means)
+    return LearningCurve(source, source.solutions, means)

@@ -66,6 +66,20 @@ class PoolInputs:
         """The classes, in the order of their codes; None for a real target."""
         return getattr(self.model, "classes_", None)
 
+    @property
+    def task(self) -> str:
+        """ "classification" or "regression"."""
+        return self.scores.task
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return len(self.y)
+
+    def labels(self, index: Array) -> Array:
+        """Return the labels of some examples."""
+        return self.y[index]
+
     @cached_property
     def likelihood(self) -> Likelihood:
         """The estimator's likelihood, for the examples of this pool."""
@@ -149,8 +163,12 @@ class PoolInputs:
             for rule, pool in zip((p.rule for p in self.fitted.processes), self.pools, strict=True)
         ]
 
-    def apparent(self) -> Losses:
-        """Return the scores of the estimator on the pool itself."""
+    def apparent(self) -> tuple[float, float]:
+        """Return error and log loss of the estimator on the pool itself."""
+        found = self._apparent()
+        return float(found.error @ self.share), float(found.log_loss @ self.share)
+
+    def _apparent(self) -> Losses:
         if self.classes is not None:
             # As scikit-learn's log_loss: finite.
             p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)

@@ -22,7 +22,7 @@ from cavity.arrays import (
 )
 from cavity.likelihoods import Likelihood
 from cavity.priors.inducing import Features, InducingPosterior, InducingPrior, Sums, left_over
-from cavity.resampling.laws import LAWS
+from cavity.resampling.laws import LAWS, most_draws
 from cavity.resampling.pool import Averages, EffectiveSites, Examples
 from cavity.resampling.theories import cavity_theory, variational_theory
 from cavity.rows import RowBlocks, State
@@ -193,10 +193,17 @@ class SizeEquations(NamedTuple):
 
     def _sites(self, examples: Examples, rows: Rows, c: Averages, part: slice) -> EffectiveSites:
         draws = self.size * share_of(self.share, rows)[part]
-        here = Averages(*(None if x is None else x[part] for x in c[:4]))
+        # The same for all blocks.
+        most = most_draws(self.size * np.asarray(self.share))
+        here = part_of_averages(c, part)
         if self.theory == "variational":
             return variational_theory(examples, draws)(here)
-        return cavity_theory(examples, LAWS[self.law](draws), self.tol)(here)
+        return cavity_theory(examples, LAWS[self.law](draws, most), self.tol)(here)
+
+
+def part_of_averages(c: Averages, part: slice) -> Averages:
+    """Return the averages of some rows of a block."""
+    return Averages(*(None if x is None else x[part] for x in c[:4]))
 
 
 def examples_of(likelihood: Likelihood, rows: Rows, part: slice) -> Examples:
