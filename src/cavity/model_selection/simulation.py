@@ -84,6 +84,11 @@ def simulate_learning_curve(
             f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
         )
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
+    if not inputs.dense:
+        raise ValueError(
+            "Simulated curves refit models without inducing points: leave n_inducing at None, or "
+            "use learning_curve()."
+        )
     if retune := retune and inputs.fitted.processes[0].tuned:
         inputs = replace(inputs, splits_noise=False)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))

@@ -100,8 +100,8 @@ def solve_on_blocks(
     """
     found: dict[int, BlockSolution] = {}
     # Downwards from all examples if a fit to them is known, else upwards from none.
-    order = np.argsort(sizes if pool.fitted is None else -sizes, kind="stable")
-    known = [] if pool.fitted is None else [float(pool.size)]
+    order = np.argsort(sizes if pool.posterior is None else -sizes, kind="stable")
+    known = [] if pool.posterior is None else [float(pool.size)]
     last: BlockSolution | None = None
     for k in order:
         size = float(sizes[k])
