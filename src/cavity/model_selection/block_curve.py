@@ -17,6 +17,7 @@ from cavity.resampling import (
     Averages,
     BlockSolution,
     RowScores,
+    Scores,
     Tally,
     row_averages,
     row_scores,
@@ -82,7 +83,8 @@ class BlockSource(Source):
             [s.averages.at(*new) for s, new in zip(of_size, about, strict=True)]
             for of_size in self.solutions
         ]
-        return self.inputs.scores([np.ones(1)] * len(pools)).predicted(averages)
+        scores: Scores = self.inputs.scores([np.ones(1)] * len(pools))
+        return scores.predicted(averages)
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""

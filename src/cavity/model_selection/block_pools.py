@@ -59,7 +59,7 @@ class BlockInputs:
 
     @property
     def task(self) -> str:
-        """ "classification" or "regression"."""
+        """Either "classification" or "regression"."""
         return "regression" if self.classes is None else "classification"
 
     @property
@@ -89,7 +89,8 @@ class BlockInputs:
     def scores(self, targets: Sequence[Array]) -> Scores:
         """Return the scores of examples with given targets, one array for each function."""
         pairs = zip(targets, self.pools, strict=True)
-        return self.score([Examples(y, pool.likelihood) for y, pool in pairs])
+        found: Scores = self.score([Examples(y, pool.likelihood) for y, pool in pairs])
+        return found
 
     @property
     def score(self) -> Any:
@@ -130,25 +131,31 @@ def block_pools(fitted: FittedModel, table: Any, share: Array | None) -> list[Bl
 
 def _pool_of(process: FittedProcess) -> BlockPool:
     """Return the rows that a process was fitted to."""
-    fit, prior = process.fits[0], process.evaluation.prior
+    fit, prior, blocks = process.fits[0], process.evaluation.prior, _rows_of(process)
     noises = np.asarray(prior.rule.noise(prior.Z))
     noise = float(noises[0]) if np.allclose(noises, noises[0], rtol=1e-6) else 0.0
     likelihood = fit.problem.likelihood.with_noise(noise) if noise else None
     if likelihood is None:
         likelihood, noise = fit.problem.likelihood, 0.0
-    n, blocks, sites = _count(fit.problem.rows), fit.problem.rows, fit.start.sites
+    n, sites = _count(blocks), fit.start.sites
     return BlockPool(prior, blocks, likelihood, n, 1.0 / n, noise, fit.posterior, sites)
+
+
+def _rows_of(process: FittedProcess) -> Any:
+    """Return the rows of a process: a table, and how its targets are coded."""
+    return process.fits[0].problem.rows
 
 
 def _of_table(pool: BlockPool, table: RowBlocks) -> BlockPool:
     """Return another table as the pool; the model has not left its rows out."""
-    n, blocks = _count(table), Coded(table, pool.blocks.code)
+    n, blocks = _count(table), pool.blocks
+    blocks = Coded(table, blocks.code)
     return pool._replace(blocks=blocks, size=n, share=1.0 / n, fitted=None)
 
 
 def _is_that_of(fitted: FittedModel, table: Any) -> bool:
     """Whether these are the rows that a model was fitted to."""
-    blocks = fitted.fits[0].problem.rows
+    blocks = _rows_of(fitted.processes[0])
     if not isinstance(table, tuple):
         return blocks.blocks is table
     (X, y), begin = table, 0
@@ -166,7 +173,7 @@ def _digest(rows: Rows, kept: Any, shared: None) -> tuple[Array, bytes]:
 
 
 def _digest_of(X: Any) -> bytes:
-    return blake2b(np.ascontiguousarray(X, dtype=np.float64)).digest()
+    return blake2b(np.asarray(X, dtype=np.float64).tobytes()).digest()
 
 
 def _count(blocks: RowBlocks) -> int:

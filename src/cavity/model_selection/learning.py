@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for
-from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.block_curve import BlockSource
 from cavity.model_selection.block_pools import BlockInputs
+from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
 from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
 from cavity.model_selection.trends import trend_of, trend_sizes
@@ -93,11 +93,12 @@ def learning_curve(
     _check_theory(theory, resampling)
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
     theory = _theory_for(inputs, theory)
-    solver, source_of = (solve_sizes, TheorySource) if inputs.dense else (solve_on_blocks, BlockSource)
+    solver: Any = solve_sizes if inputs.dense else solve_on_blocks
     solve = partial(solver, theory=theory, tol=tol, max_iter=max_iter)
     with threads_for(inputs.rank):
         by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
         solutions = list(zip(*by_pool, strict=True))
+        source_of: Any = TheorySource if inputs.dense else BlockSource
         source = source_of(inputs, theory, solve, solutions)
         curve = LearningCurve(source, solutions, source.means())
     reliable = [all(solution.reliable for solution in of_size) for of_size in solutions]
@@ -198,7 +199,7 @@ class TheorySource(Source):
             [s.at(pool.prior, *about) for s, (pool, about) in zip(of_size, given, strict=True)]
             for of_size in self.solutions
         ]
-        return self.inputs.scores.predicted(averages)
+        return self.inputs.scores.predicted(averages)  # type: ignore[no-any-return]
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""

@@ -72,7 +72,7 @@ class PoolInputs:
 
     @property
     def task(self) -> str:
-        """ "classification" or "regression"."""
+        """Either "classification" or "regression"."""
         return self.scores.task
 
     @property

@@ -93,9 +93,9 @@ class Tally(NamedTuple):
 
     error: float
     log_loss: float
-    brier: float | None
     pool_error: float
     variance: float
+    brier: float | None
     squares: tuple[float, float]
     """Of error and log loss."""
 
@@ -113,9 +113,7 @@ class RowScores(NamedTuple):
     truth: Array
 
 
-def tally(
-    make: Score, pools: Sequence[BlockPool], solutions: Sequence[BlockSolution]
-) -> Tally:
+def tally(make: Score, pools: Sequence[BlockPool], solutions: Sequence[BlockSolution]) -> Tally:
     """Return what the scores of all rows add up to, at one size."""
     scoring = Scoring.of(make, pools, solutions)
     if len(pools) == 1:
@@ -178,9 +176,7 @@ def _predicted(rows: Rows, kept: Any, now: tuple[Any, float]) -> tuple[Rows, Mar
     return rows._replace(X=None, memo=None), posterior.predict(seen.P, seen.prior - noise)
 
 
-def _visited(
-    pools: Sequence[BlockPool], solutions: Sequence[BlockSolution]
-) -> Iterator[Answers]:
+def _visited(pools: Sequence[BlockPool], solutions: Sequence[BlockSolution]) -> Iterator[Answers]:
     """Yield every block with the averages of all latent functions."""
     each = zip(pools, solutions, strict=True)
     return zip(
@@ -214,8 +210,10 @@ def _tally_chunk(chunk: Chunk) -> Tally:
     error, log_loss, brier, _ = scores.held_out(held_out)
     wrong = scores.pool_error(pool, held_out, occupancy)
     G = np.mean([c.G for c in pool], axis=0) * scores.scale**2
-    sums = [None if x is None else float(x @ share) for x in (error, log_loss, brier, wrong, G)]
-    return Tally(*sums, (float(error**2 @ share), float(log_loss**2 @ share)))
+    squares = float(error**2 @ share), float(log_loss**2 @ share)
+    brier = None if brier is None else float(brier @ share)
+    means = (float(x @ share) for x in (error, log_loss, wrong, G))
+    return Tally(*means, brier, squares)
 
 
 def _scores_of(scoring: Scoring, blocks: Answers, most: int | None) -> RowScores:

@@ -13,7 +13,6 @@ from cavity.arrays import (
     Array,
     clip,
     column_square_sums,
-    gram,
     lower_product,
     matmul,
     mirrored,
@@ -25,7 +24,7 @@ from cavity.priors.inducing import Features, InducingPosterior, InducingPrior, S
 from cavity.resampling.laws import LAWS, most_draws
 from cavity.resampling.pool import Averages, EffectiveSites, Examples
 from cavity.resampling.theories import cavity_theory, variational_theory
-from cavity.rows import RowBlocks, State
+from cavity.rows import State
 from cavity.sites import Rows, Sites, cavity
 
 _CHUNK = 2048
@@ -36,8 +35,8 @@ class BlockPool(NamedTuple):
     """The rows from which training sets are drawn, in blocks, and the fit to all of them."""
 
     prior: InducingPrior
-    blocks: RowBlocks
-    """With labels ±1, or real targets."""
+    blocks: Any
+    """`RowBlocks`, with labels ±1, or real targets."""
     likelihood: Likelihood
     size: int
     """Number of rows."""
@@ -203,7 +202,8 @@ class SizeEquations(NamedTuple):
 
 def part_of_averages(c: Averages, part: slice) -> Averages:
     """Return the averages of some rows of a block."""
-    return Averages(*(None if x is None else x[part] for x in c[:4]))
+    chi = None if c.chi is None else c.chi[part]
+    return Averages(c.G[part], c.R[part], c.V[part], chi)
 
 
 def examples_of(likelihood: Likelihood, rows: Rows, part: slice) -> Examples:
