@@ -252,12 +252,13 @@ class InducingPosterior(NamedTuple):
         H = lower_product(VW, U, transpose=True).T
         H *= (-0.5 * p * D)[:, None]
         H += (d - g)[:, None] * lower_product(W, P.T, transpose=True).T
-        H += (0.5 * (a + v))[:, None] * matmul(W.T, w)
         # P'H without what is the same for all blocks.
-        outer = matmul(P.T, 0.5 * (a + v))[:, None] * matmul(W.T, w)
-        if other is not None:
-            H += (0.5 * a)[:, None] * matmul(W.T, other.values.w)
-            outer += matmul(P.T, 0.5 * a)[:, None] * matmul(W.T, other.values.w)
+        outer = 0.0 * W
+        pairs = [(a + v, w)] if other is None else [(a + v, w), (a, other.values.w)]
+        for left, right in pairs:
+            right = matmul(W.T, right)
+            H += (0.5 * left)[:, None] * right
+            outer += matmul(P.T, 0.5 * left)[:, None] * right
         theta = rule.vjp(seen.X, self.prior.Z, 2.0 * H) + rule.vjp_diag(seen.X, g)
         if not self.prior.whole:
             # Sites do act on the kernel's noise.

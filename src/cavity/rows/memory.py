@@ -26,7 +26,7 @@ class MemoryBlocks:
     """
 
     def __init__(self, rows: Rows, size: int | None = None, kept: float = _KEPT) -> None:
-        n = int(rows.y.shape[0])
+        n = int(rows.weight.shape[0])
         if not n:
             raise ValueError("There are no rows.")
         places = [slice(i, min(i + (size or n), n)) for i in range(0, n, size or n)]
@@ -68,7 +68,8 @@ def _part(rows: Rows, place: slice) -> Rows:
     X = None if rows.X is None else rows.X[place]
     begin = rows.place.start or 0
     own = slice(begin + place.start, begin + place.stop)
-    return Rows(rows.y[place], rows.weight[place], X, own)
+    y = None if rows.y is None else rows.y[place]
+    return Rows(y, rows.weight[place], X, own)
 
 
 ENGINES["memory"] = MemoryBlocks
