@@ -69,6 +69,11 @@ class Method(ABC):
         """Whether `second_order_correction` applies to the evidence."""
         return False
 
+    @property
+    def plain_slope(self) -> bool:
+        """Whether `slope` is the default, which does not look at the rows."""
+        return type(self).slope is Method.slope
+
     def prepare(self, likelihood: Likelihood, rows: Rows) -> tuple[Likelihood, Rows]:
         """Return the likelihood of these rows, and the rows, in the form that the method solves."""
         return likelihood if rows.place == slice(None) else likelihood.subset(rows.place), rows

@@ -136,6 +136,8 @@ def _slope(fit: Fit, rows: Rows, sites: Any) -> tuple[Any, Any, Slope]:
     posterior, method = fit.posterior, fit.method
     likelihood, rows = method.prepare(fit.problem.likelihood, rows)
     seen = posterior.prior.features(rows)
+    if method.plain_slope:
+        return seen, sites, Slope()
     local = method.view(posterior, seen, sites)
     return seen, local.sites, method.slope(likelihood, rows, local, posterior.prior)
 

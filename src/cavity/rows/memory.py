@@ -1,8 +1,9 @@
 """Rows that are held in memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from cavity.arrays import is_numpy_array, side_by_side
 from cavity.rows.base import ENGINES, Memo, added
 from cavity.sites import Rows
 
@@ -47,8 +48,8 @@ class MemoryBlocks:
         kept = self._states.get(state, self._states.get(start or state, nothing))
         states: list[Any] = []
         total = None
-        for rows, k in zip(self._blocks, kept, strict=True):
-            own, parts = visit(rows, k, shared)
+        jobs = [(rows, k, shared) for rows, k in zip(self._blocks, kept, strict=True)]
+        for own, parts in self._each(visit, jobs):
             states.append(own)
             total = parts if total is None else added(total, parts)
         self._states[state] = states
@@ -58,6 +59,12 @@ class MemoryBlocks:
         """As in `RowBlocks`."""
         kept = self._states.get(state, [None] * len(self._blocks))
         return (look(rows, k, shared) for rows, k in zip(self._blocks, kept, strict=True))
+
+    def _each(self, visit: Callable[..., T], jobs: list[Any]) -> Iterable[T]:
+        """Visit the blocks, several at a time if that can be of use."""
+        if len(jobs) > 1 and is_numpy_array(self._blocks[0].weight):
+            return side_by_side(visit, jobs)
+        return (visit(*job) for job in jobs)
 
     def drop(self, state: str) -> None:
         """As in `RowBlocks`."""
