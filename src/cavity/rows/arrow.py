@@ -67,10 +67,7 @@ class Columns(NamedTuple):
 
 
 def _check_known(schema: Any, name: str) -> None:
-    count = schema.names.count(name)
-    if count > 1:
-        raise ValueError(f"The table has {count} columns called {name!r}.")
-    if not count:
+    if name not in schema.names:
         more = ", …" if len(schema.names) > _SHOWN else ""
         names = ", ".join(map(repr, schema.names[:_SHOWN])) + more
         raise ValueError(f"The table has no column {name!r}. It has {names}.")
