@@ -52,7 +52,6 @@ class DensePrior:
 
     def __init__(self, K: Array, rule: KernelRule | None = None, X: Any = None) -> None:
         self.K, self.rule = K, rule
-        # New inputs are compared with these.
         self.X = self.points = X
         self._inverse: tuple[Array, tuple[Array, Array]] | None = None
 
