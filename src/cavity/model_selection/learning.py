@@ -53,8 +53,9 @@ def learning_curve(
     ----------
     estimator : GaussianProcessClassifier, GaussianProcessRegressor, or a Pipeline ending in one
         If it is not fitted, a copy is fitted to the whole table first.
-    X : array-like of shape (n_samples, n_features)
-        The pool from which training sets are drawn.
+    X : array-like of shape (n_samples, n_features), or a table of `cavity.rows`
+        The pool from which training sets are drawn; if it is left out, the rows that a model with
+        inducing points was fitted to.
     y : array-like of shape (n_samples,)
     train_sizes : sequence of int or of float
         Numbers of examples, or fractions of the table.
@@ -65,7 +66,8 @@ def learning_curve(
         "cavity" treats each example within the average over all others. "pairs" adds the joint
         effects of pairs: it is closer to refits in regression with little data, and the same in
         classification. "variational" is the older theory, for regression with "bootstrap" only.
-        "auto" is "pairs" for regression and "cavity" for classification.
+        "auto" is "pairs" for regression and "cavity" for classification and for models with
+        inducing points, which do not have the covariances that pairs need.
     sample_weight : array-like of shape (n_samples,), optional
         How often each example is drawn (and scored), relative to the others.
     tol : float
