@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from cavity import inference as methods
 from cavity.arrays import Array
@@ -60,6 +61,8 @@ def opened(
         declared = _declared(estimator, X, y, sample_weight)
         return Opened(declared, None, (np.empty((0, estimator.n_features_in_)), None))
     X, y = validate_inputs(estimator, X, y, **options)
+    if not options:
+        check_classification_targets(y)
     if not isinstance(X, np.ndarray) or is_precomputed(estimator.kernel):
         raise ValueError(
             "Inducing points need inputs that are vectors and a kernel object: leave n_inducing at "
