@@ -17,7 +17,7 @@ SIZES = [5, 10, 20, N]
 def few_kernels():
     """Two kernels at each size show all that is tested here, in a tenth of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(price, "_PARTS", {4: 2, 2: 2})
+        patch.setattr(price, "_PARTS", {4: 0.1, 2: 0.1})
         yield
 
 
@@ -157,6 +157,14 @@ def test_targets_keep_their_units():
     plain, other = (learning_curve(reg, X, t, train_sizes=[10, 20]) for t in (y, 1e3 * y + 7.0))
     # Each search stops near its maximum.
     assert_allclose(other.test_error, 1e6 * plain.test_error, rtol=1e-2)
+
+
+def test_no_kernels_is_the_first_order(auto, curve):
+    """Without kernels of parts the curve counts the tuning to first order, and tells them apart."""
+    first = learning_curve(auto, *table(), train_sizes=SIZES, n_kernels=0)
+    assert np.all(first.test_log_loss[:-1] != curve.test_log_loss[:-1])
+    with pytest.raises(ValueError, match="n_kernels must be an integer"):
+        learning_curve(auto, *table(), n_kernels=-1)
 
 
 def test_rare_classes():

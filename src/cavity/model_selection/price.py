@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +26,8 @@ from cavity.model_selection.pools import PoolInputs
 from cavity.resampling import Averages, Scores, SizeSolution
 from cavity.resampling.scores import Losses
 
-_PARTS = {4: 12, 2: 8}
-"""How many kernels are tuned on a quarter and on a half of the rows."""
+_PARTS = {4: 0.6, 2: 0.4}
+"""Share of the kernels that are tuned on a quarter and on a half of the rows."""
 _LEAST = 8
 """Fewest rows of a part."""
 _OWN = 1.2
@@ -69,16 +70,24 @@ class TuningPrice:
         Finds a theory's averages from pool, sizes and law.
     seed : int
         Of the random parts.
+    n_kernels : int
+        How many kernels are tuned; with none the price is zero.
     """
 
     inputs: PoolInputs
     solve: Solve
     seed: int
+    n_kernels: int
 
     @classmethod
-    def seeded(cls, inputs: PoolInputs, solve: Solve, random_state: Any) -> "TuningPrice":
+    def seeded(
+        cls, inputs: PoolInputs, solve: Solve, random_state: Any, n_kernels: int
+    ) -> "TuningPrice":
         """Return the price with parts drawn by a random state."""
-        return cls(inputs, solve, int(check_random_state(random_state).randint(2**31 - 1)))
+        if not isinstance(n_kernels, Integral) or n_kernels < 0:
+            raise ValueError(f"n_kernels must be an integer of at least 0; got {n_kernels!r}.")
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        return cls(inputs, solve, seed, int(n_kernels))
 
     def applied(self, sizes: Array, found: Sequence[Losses]) -> list[Losses]:
         """Return scores at these sizes, in numbers of different rows, with the price added."""
@@ -126,8 +135,8 @@ class TuningPrice:
     def _anchors(self) -> list[Anchor]:
         """Sizes at which the price is measured, in increasing order."""
         n, found = len(self.inputs.y), []
-        for share, count in sorted(_PARTS.items(), reverse=True):
-            size = n // share
+        for share, of_all in sorted(_PARTS.items(), reverse=True):
+            size, count = n // share, round(of_all * self.n_kernels)
             if size < _LEAST or not is_priced(self.inputs):
                 continue
             parts = _parts(n, size, count, np.random.default_rng([self.seed, size]))
