@@ -51,7 +51,8 @@ class DensePrior:
     dense: ClassVar[bool] = True
 
     def __init__(self, K: Array, rule: KernelRule | None = None, X: Any = None) -> None:
-        self.K, self.rule, self.X = K, rule, X
+        self.K, self.rule = K, rule
+        self.X = self.points = X
         self._inverse: tuple[Array, tuple[Array, Array]] | None = None
 
     @classmethod
@@ -84,6 +85,17 @@ class DensePrior:
         """Return K a."""
         return symmetric_product(self.K, a)
 
+    @property
+    def kernel_rule(self) -> KernelRule:
+        """The kernel, which a matrix alone does not have."""
+        if self.rule is None:
+            raise ValueError("This prior is a matrix without a kernel: use DensePrior.of(rule, X).")
+        return self.rule
+
+    def cross(self, X: Any) -> Array:
+        """Return what a posterior needs of new inputs: their covariances with these."""
+        return self.kernel_rule.matrix(X, self.X)
+
     def features(self, rows: Rows) -> Rows:
         """Return the rows themselves."""
         return rows
@@ -95,15 +107,14 @@ class DensePrior:
     def condition(self, sums: Sites | None = None, alpha: Array | None = None) -> "DensePosterior":
         """Return the posterior given the sites, and its α if already known."""
         if sums is None:
-            zero = namespace(self.K).zeros_like(self.diag)
+            zero = 0.0 * self.diag
             return DensePosterior(self, Sites(zero, zero), zero)
         return DensePosterior(self, sums, alpha)
 
     def inverse_plus(self, noise: Array) -> tuple[Array, Array]:
         """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise).
 
-        The last result is kept, because the equations, their evidence and its gradient need the
-        same one.
+        The last result is kept: the equations, their evidence and its gradient need the same one.
         """
         xp = namespace(self.K)
         if self._inverse is None or not xp.all(self._inverse[0] == noise):
@@ -182,8 +193,7 @@ class DensePosterior:
         The first form cancels if a site dominates (τ K large), the second divides by zero if a
         site is empty; both are linear in ν.
         """
-        xp = namespace(self._s)
-        strong, nu = self._strong, self.sites.nu
+        xp, strong, nu = namespace(self._s), self._strong, self.sites.nu
         weak_nu = xp.where(strong, 0.0, nu)
         strong_nu = xp.where(strong, nu / xp.where(strong, self._s, 1.0), 0.0)
         rhs = strong_nu - self._s * self.prior.product(weak_nu)
@@ -245,10 +255,12 @@ class DensePosterior:
 
     def at(self, X: Any, variance: Array | None = None) -> Marginals:
         """Return mean and variance at new inputs, whose prior variances may be given."""
-        rule = self._rule()
-        return self.predict(
-            rule.matrix(X, self.prior.X), rule.diag(X) if variance is None else variance
-        )
+        own = self.prior.kernel_rule.diag(X) if variance is None else variance
+        return self.predict(self.prior.cross(X), own)
+
+    def predicted_mean(self, K_star: Array) -> Array:
+        """Return the posterior mean at new inputs."""
+        return matmul(K_star, self.alpha)
 
     def predict(self, K_star: Array, prior_variance: Array) -> Marginals:
         """Return posterior mean and variance at new inputs.
@@ -256,14 +268,14 @@ class DensePosterior:
         Parameters
         ----------
         K_star : array of shape (m, n)
-            Prior covariances of the new latent values with the training ones.
+            Prior covariances of the new values with the training ones.
         prior_variance : array of shape (m,)
         """
         xp = namespace(K_star)
         variance = prior_variance - self._explained(K_star.T)
         info = xp.finfo(variance.dtype)
         floor = clip(prior_variance * float(info.eps), low=float(info.smallest_normal))
-        return Marginals(matmul(K_star, self.alpha), xp.maximum(variance, floor))
+        return Marginals(self.predicted_mean(K_star), xp.maximum(variance, floor))
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
         """Return the posterior covariance among new inputs."""
@@ -303,7 +315,7 @@ class DensePosterior:
     ) -> Array:
         """Return the gradient of the log evidence in the kernel's hyperparameters."""
         M = self.slope_matrix(slope, other)
-        return self._rule().vjp(self.prior.X, None, M, self.prior.K)
+        return self.prior.kernel_rule.vjp(self.prior.X, None, M, self.prior.K)
 
     def gradient(self, shares: Array) -> Array:
         """Return the gradient: there is one share."""
@@ -327,11 +339,6 @@ class DensePosterior:
         if slope.precision == 0.0:
             return namespace(self.prior.K).zeros_like(self.prior.K)
         return scale_both(self.B_inverse(), -0.5 * slope.precision * self._s, self._s)
-
-    def _rule(self) -> KernelRule:
-        if self.prior.rule is None:
-            raise ValueError("This prior is a matrix without a kernel: use DensePrior.of(rule, X).")
-        return self.prior.rule
 
 
 def half_log_det(L: Array) -> Array:
