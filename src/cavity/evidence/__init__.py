@@ -10,6 +10,7 @@ from cavity.evidence.integrated import (
     spread_out,
     tied,
 )
+from cavity.evidence.ladder import MOST_EVALUATIONS, climb
 from cavity.evidence.objective import named_failure
 from cavity.evidence.response import Response, respond
 from cavity.evidence.tuning import (
@@ -22,6 +23,7 @@ from cavity.evidence.tuning import (
 )
 
 __all__ = [
+    "MOST_EVALUATIONS",
     "Evaluation",
     "Evidence",
     "Hierarchy",
@@ -33,6 +35,7 @@ __all__ = [
     "Progress",
     "Response",
     "Tuned",
+    "climb",
     "integrate",
     "maximise",
     "named_failure",

@@ -49,6 +49,8 @@ class Method(ABC):
     """Whether the evidence does not change, to first order, with what is iterated."""
     may_factor: ClassVar[bool] = True
     """Whether Newton's method may factor B if conjugate gradients are slow."""
+    bounds: ClassVar[bool] = False
+    """Whether the evidence is a lower bound of the true one, and is to stay one."""
     ordered: ClassVar[bool] = False
     """Whether the result depends on the order of the rows."""
 
@@ -56,6 +58,11 @@ class Method(ABC):
     def serves(cls, likelihood: Likelihood) -> bool:
         """Whether the likelihood offers what the method needs."""
         return cls.needs in likelihood.offers
+
+    @property
+    def dense_only(self) -> bool:
+        """Whether the method needs the covariances of all rows as a matrix."""
+        return False
 
     @property
     def corrected(self) -> bool:
