@@ -25,7 +25,7 @@ from cavity.resampling import (
     solve_on_blocks,
     solve_sizes,
 )
-from cavity.rows import MemoryBlocks
+from cavity.rows import BatchRows, MemoryBlocks
 from cavity.sites import Marginals, Rows
 
 KERNEL = rule(4.0 * Matern(1.5))
@@ -369,6 +369,55 @@ def test_what_inducing_points_do_not_have():
     regressor = GaussianProcessRegressor(ROUGH, inducing_points=X[:10], optimizer=None)
     with pytest.raises(ValueError, match="one target"):
         learning_curve(regressor.fit(X, X), X, X[:, 0])
+
+
+def batches(X, y, size):
+    """Return a table that is read anew in every pass."""
+    return BatchRows(lambda: ((X[i : i + size], y[i : i + size]) for i in range(0, len(y), size)))
+
+
+@pytest.mark.parametrize("kind", ["two", "three", "targets"])
+def test_tables_that_are_read_anew(kind):
+    """The curve of a table outside memory is that of the same rows in memory."""
+    X, f = table(80)
+    y, about = labels_of(kind, f), {"train_sizes": [20, 60], "tol": 1e-6}
+    model = estimators(kind, inducing_points=X[:15])
+    want = learning_curve(model.fit(X, y), X, y, **about)
+    rows = batches(X, y, 32)
+    model = estimators(kind, inducing_points=X[:15]).fit(rows, None)
+    for got in (learning_curve(model, **about), learning_curve(model, rows, **about)):
+        for name in AVERAGES:
+            if getattr(want, name) is not None:
+                # The fits that they start from stop at their own tolerance.
+                assert_allclose(getattr(got, name), getattr(want, name), rtol=1e-5, err_msg=name)
+        assert str(got.suspects(3)) == str(want.suspects(3))
+        assert_array_equal(got.y if kind != "targets" else np.round(got.y, 9), got.y)
+        assert_allclose(got.point_log_loss, want.point_log_loss, rtol=1e-3, atol=1e-5)
+
+
+def test_a_table_with_weights():
+    """Rows of a table that count several times are drawn as many times as often."""
+    X, y = classes(60)
+    weight = np.random.default_rng(5).integers(1, 4, 60).astype(float)
+    rows = Weighted(Rows(y, weight, X), 25)
+    model = estimators("two", inducing_points=X[:15]).fit(rows, None)
+    got = learning_curve(model, rows, train_sizes=[5, 15], tol=1e-8, max_iter=500)
+    about = {"train_sizes": [5, 15], "sample_weight": weight, "tol": 1e-8, "max_iter": 500}
+    want = learning_curve(
+        estimators("two", inducing_points=X[:15]).fit(X, y, weight), X, y, **about
+    )
+    for name in AVERAGES:
+        assert_allclose(getattr(got, name), getattr(want, name), rtol=1e-5, err_msg=name)
+    assert_allclose(got.share, weight / weight.sum())
+
+
+class Weighted(MemoryBlocks):
+    """A table in memory that is no array."""
+
+    n_features, feature_names = 2, None
+
+    def with_targets(self, y):
+        raise AssertionError("the table has its targets")
 
 
 def test_curves_can_be_pickled():

@@ -81,10 +81,8 @@ class BlockInputs:
         """The labels."""
         if self.given is not None:
             return self.given
-        each = (pool.blocks.collect(_targets, None, "") for pool in self.pools)
-        targets = [np.concatenate(list(parts)) for parts in each]
-        truth = self.scores(targets).truth
-        return truth if self.classes is None else self.classes[truth]
+        table = self.pools[0].blocks.blocks
+        return np.concatenate(list(table.collect(_targets, None, "")))
 
     def labels(self, index: Array) -> Array:
         """Return the labels of some examples."""
