@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from typing import Any
 
 import click
@@ -18,9 +19,10 @@ from cavity.tables.output import (
     FRAME_SUFFIXES,
     NoTargetError,
     TableError,
+    csv_lines,
+    json_lines,
     plain,
-    to_json,
-    write_frame,
+    write_frames,
     write_text,
 )
 from cavity.tables.read import SHIPPED, read_table
@@ -229,21 +231,21 @@ def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bo
         terminal.stage(f"opening {model}")
         fitted = load_model(model)
         terminal.stage(f"reading {table}")
-        rows = read_table(table)
-        terminal.stage("predicting", total=rows.frame.height)
-        answers = fitted.predict(rows, terminal.advance)
+        rows = read_table(table, terminal)
+        fitted.check(rows)
+        unseen: Counter[str] = Counter()
+        terminal.stage("predicting", total=rows.height)
+        answers = fitted.answers(rows, terminal.advance, unseen)
         if path is None:
-            csv = answers.write_csv().rstrip("\n")
-            terminal.print(to_json(answers.to_dicts()) if as_json else csv)
+            terminal.print_all(json_lines(answers) if as_json else csv_lines(answers))
             return
-        write_frame(path, answers)
-        unseen = fitted.encoder.unseen(rows.frame)
+        height = write_frames(path, answers)
         lines = [
             f"Column '{name}': {count:,} rows have a value that is not in the training rows."
             for name, count in unseen.items()
         ]
-        lines.append(f"{answers.height:,} predictions are in {output}.")
-        numbers = {"output": output, "rows": answers.height, "unseen_categories": unseen}
+        lines.append(f"{height:,} predictions are in {output}.")
+        numbers = {"output": output, "rows": height, "unseen_categories": dict(unseen)}
         terminal.answer(lines, numbers)
 
 
@@ -259,8 +261,8 @@ def datasets(as_json: bool, quiet: bool) -> None:
     found = [
         {
             "name": name,
-            "rows": (frame := read_table(name).frame).height,
-            "columns": frame.width,
+            "rows": (table := read_table(name)).height,
+            "columns": len(table.schema),
             "task": about.task,
             "target": about.target,
             "description": about.description,

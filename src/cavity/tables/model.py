@@ -2,7 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add, mul
@@ -21,10 +22,10 @@ from cavity.estimators.classifier import start_from
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json, kernel_to_json
-from cavity.tables.encoding import Encoder
+from cavity.tables.encoding import Encoder, Number, numbers_of
 from cavity.tables.output import TableError, writing
 from cavity.tables.prepare import Prepared
-from cavity.tables.read import Table
+from cavity.tables.table import LargeTable, Table
 
 _KIND = "table model"
 _BLOCK = 20_000
@@ -127,22 +128,46 @@ class Model:
     target: str
     classes: tuple[Any, ...]
 
-    def predict(
-        self, table: Table, advance: Callable[[int], None] = lambda n: None
-    ) -> pl.DataFrame:
-        """Return one row of predictions for each row of the table.
+    def check(self, table: Table | LargeTable) -> None:
+        """Raise an error if the table does not have the columns that the model needs.
+
+        So it is known before the first prediction that there will be no error later.
+        """
+        self.encoder.check(table.schema, table.source)
+        for column in self.encoder.columns:
+            dtype = table.schema[column.name]
+            if isinstance(column, Number) and not (dtype.is_numeric() or dtype == pl.Boolean):
+                first = 0
+                for frame in table.batches([column.name], f"checking column {column.name}"):
+                    numbers_of(frame[column.name], table.source, first)
+                    first += frame.height
+
+    def answers(
+        self,
+        table: Table | LargeTable,
+        advance: Callable[[int], None] = lambda n: None,
+        unseen: Counter[str] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield a row of predictions for each row of the table, in parts.
 
         The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
         ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation. After each block ``advance`` is called with its number of rows.
+        new observation. After each part ``advance`` is called with its number of rows. ``unseen``
+        counts, for each column, the rows with a category that was not in the training rows.
         """
-        X = self.encoder.transform(table.frame, table.source)
         answer = self._classes if self.task == "classification" else self._quantities
-        parts = []
-        for start in range(0, len(X), _BLOCK):
-            parts.append(answer(X[start : start + _BLOCK]))
-            advance(len(parts[-1]))
-        return pl.concat(parts)
+        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+            if unseen is not None:
+                unseen.update(self.encoder.unseen(frame))
+            for start in range(0, frame.height, _BLOCK):
+                part = frame[start : start + _BLOCK]
+                yield answer(self.encoder.transform(part, table.source))
+                advance(part.height)
+
+    def predict(self, table: Table | LargeTable) -> pl.DataFrame:
+        """Return the predictions for all rows at once."""
+        self.check(table)
+        return pl.concat(self.answers(table))
 
     def _classes(self, X: Array) -> pl.DataFrame:
         proba = self.estimator.predict_proba(X)
