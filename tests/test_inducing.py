@@ -366,16 +366,36 @@ def test_blocks_of_blocks_keep_their_places():
         MemoryBlocks(Rows(y[:0], y[:0]))
 
 
+@pytest.mark.parametrize("likelihood", [Gaussian(0.05), Probit()])
+def test_the_bound_leaves_noise_to_the_sites(likelihood):
+    """Under the bound sites act on the kernel's noise: the gradient is right, the bound tight."""
+    X, y = table(60)
+    k = rule(2.0 * RBF(1.5) + WhiteKernel(0.3))
+    rows = MemoryBlocks(Rows(y, np.ones(60), X), 25)
+    bound = partial(InducingPrior.of, Z=X[:40:4], whole=False)
+    evidence = Evidence(k, [rows], likelihood, Variational(tol=1e-10), bound)
+    here, h = evidence.at(k.theta), 1e-5
+    steps = h * np.eye(3)
+    truth = [evidence.at(k.theta + s).value - evidence.at(k.theta - s).value for s in steps]
+    # Differences of values near 50 leave about eight digits.
+    np.testing.assert_allclose(here.gradient, np.array(truth) / (2.0 * h), rtol=1e-5, atol=1e-5)
+    dense = Evidence.of(k, X, [y], likelihood, Variational(tol=1e-10), np.ones(60)).at(k.theta)
+    all_points = Evidence(k, [rows], likelihood, Variational(tol=1e-10), partial(bound, Z=X))
+    assert here.value < dense.value
+    # The dense bound is that of all points.
+    np.testing.assert_allclose(all_points.at(k.theta).value, dense.value, rtol=1e-8)
+
+
 def test_points_are_where_variance_is_left():
     """Chosen points explain a clustered table better than as many random rows do."""
     rng = np.random.default_rng(0)
     X = np.concatenate([0.05 * rng.normal(size=(900, 2)), rng.uniform(-8.0, 8.0, (100, 2))])
     k = rule(2.0 * RBF(1.0) + WhiteKernel(0.1))
     points = choose_points(k, X, 40, rng)
-    truth = [InducingPrior.of(k, points.Z[:m]).whiten(X) for m in (1, 10, 40)]
+    truth = [InducingPrior.of(k, points.Z[:m]).cross(X) for m in (1, 10, 40)]
     left = [1.0 - np.sum(P * P) / 2000.0 for P in truth]
     np.testing.assert_allclose(points.left[[0, 9, 39]], left, atol=1e-8)
-    P = InducingPrior.of(k, X[rng.choice(1000, 40, replace=False)]).whiten(X)
+    P = InducingPrior.of(k, X[rng.choice(1000, 40, replace=False)]).cross(X)
     assert points.left[-1] < 0.5 * (1.0 - np.sum(P * P) / 2000.0)
 
 

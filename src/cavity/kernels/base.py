@@ -14,6 +14,9 @@ from cavity.arrays import Array, namespace, row_blocks, same_kind, to_numpy
 _BUDGET = 64 * 2**20
 """Bytes that the gradient tensor of a kernel without a rule may take, temporaries included."""
 
+_STEP = 1e-4
+"""Of differences in log hyperparameters."""
+
 RULES: dict[type, "Callable[[Any], Rule]"] = {}
 """How to make the rule of a kernel object, by the class of the object."""
 
@@ -135,6 +138,16 @@ class Rule:
         for i, j in row_blocks(len(X) if len(total) else 0, 16):
             total += np.einsum("i,iip->p", g[i:j], _gradient(self.kernel, X[i:j]))
         return total
+
+    def vjp_noise(self, X: Array, g: Array) -> Array:
+        """Return Σ_i g_i ∂noise(x_i)/∂theta; by differences for a kernel without a rule."""
+        theta, g = self.theta, to_numpy(g)
+        if type(self) is not Rule:
+            return np.zeros(len(theta))
+        steps = _STEP * np.eye(len(theta))
+        sides = [[self.with_theta(theta + s).noise(X) for s in (h, -h)] for h in steps]
+        slopes = [to_numpy(up - down) @ g / (2.0 * _STEP) for up, down in sides]
+        return np.array(slopes).reshape(len(theta))
 
 
 @dataclass(frozen=True)

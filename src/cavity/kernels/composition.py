@@ -48,6 +48,10 @@ class SumRule(Rule):
         """Pass the weights to both kernels."""
         return np.concatenate([part.vjp_diag(X, g) for part in _pair(self.kernel)])
 
+    def vjp_noise(self, X: Array, g: Array) -> Array:
+        """Pass the weights to both kernels."""
+        return np.concatenate([part.vjp_noise(X, g) for part in _pair(self.kernel)])
+
 
 @dataclass(frozen=True)
 class ProductRule(Rule):
@@ -81,6 +85,14 @@ class ProductRule(Rule):
         """Pass each kernel the weights times the other's diagonal."""
         a, b = _pair(self.kernel)
         return np.append(a.vjp_diag(X, g * b.diag(X)), b.vjp_diag(X, g * a.diag(X)))
+
+    def vjp_noise(self, X: Array, g: Array) -> Array:
+        """Pass on the weights of what `noise` multiplies."""
+        a, b = _pair(self.kernel)
+        u, v = a.noise(X), b.noise(X)
+        of_a = a.vjp_noise(X, g * (b.diag(X) - v)) + a.vjp_diag(X, g * v)
+        of_b = b.vjp_noise(X, g * (a.diag(X) - u)) + b.vjp_diag(X, g * u)
+        return np.append(of_a, of_b)
 
 
 def _pair(kernel: Any) -> tuple[Rule, Rule]:
@@ -122,6 +134,14 @@ class ExponentiationRule(Rule):
     def vjp_diag(self, X: Array, g: Array) -> Array:
         """Pass the weights times e k^(e−1) to the kernel that is raised."""
         return self.base.vjp_diag(X, g * self._slope(self.base.diag(X)))
+
+    def vjp_noise(self, X: Array, g: Array) -> Array:
+        """Pass on the weights of the powers with and without noise."""
+        d = self.base.diag(X)
+        with_noise = g * self._slope(d)
+        without = g * self._slope(clip(d - self.base.noise(X), low=0.0))
+        parts = self.base.vjp_diag(X, with_noise - without), self.base.vjp_noise(X, without)
+        return parts[0] + parts[1]
 
     @property
     def _exponent(self) -> float:

@@ -72,6 +72,13 @@ class ScaledRule(Rule):
         signal, white = c * float(total(g * base.diag(X))), level * float(total(g))
         return self._in_order(signal, c * base.vjp_diag(X, g), white)
 
+    def vjp_noise(self, X: Array, g: Array) -> Array:
+        """Contract with the noise of the base and with the noise level."""
+        c, base, level = self._parts
+        total = namespace(g).sum
+        signal, white = c * float(total(g * base.noise(X))), level * float(total(g))
+        return self._in_order(signal, c * base.vjp_noise(X, g), white)
+
     @property
     def _parts(self) -> tuple[float, Rule, float]:
         """The constant, the rule of the base and the noise level."""

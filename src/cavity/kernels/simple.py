@@ -49,6 +49,10 @@ class WhiteRule(Rule):
         """Return the noise level for each input."""
         return self.diag(X)
 
+    def vjp_noise(self, X: Array, g: Array) -> Array:
+        """Contract the weights with the derivative in the log of the noise level."""
+        return self.vjp_diag(X, g)
+
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract the weights with the derivative in the log of the noise level."""
         g = namespace(G).linalg.diagonal(G)

@@ -40,6 +40,9 @@ class KernelRule(Protocol):
     def vjp_diag(self, X: Any, g: Array) -> Array:
         """Return Σ_i g_i ∂k(x_i, x_i)/∂theta."""
 
+    def vjp_noise(self, X: Any, g: Array) -> Array:
+        """Return Σ_i g_i ∂noise(x_i)/∂theta."""
+
 
 class Prior(Protocol):
     """How the latent values of the rows depend on each other, at fixed hyperparameters."""

@@ -84,6 +84,22 @@ class DensePrior:
         """Return K a."""
         return symmetric_product(self.K, a)
 
+    @property
+    def kernel_rule(self) -> KernelRule:
+        """The kernel, which a prior that is only a matrix does not have."""
+        if self.rule is None:
+            raise ValueError("This prior is a matrix without a kernel: use DensePrior.of(rule, X).")
+        return self.rule
+
+    @property
+    def points(self) -> Any:
+        """The inputs that new ones are compared with."""
+        return self.X
+
+    def cross(self, X: Any) -> Array:
+        """Return what a posterior needs of new inputs: their covariances with these."""
+        return self.kernel_rule.matrix(X, self.X)
+
     def features(self, rows: Rows) -> Rows:
         """Return the rows themselves."""
         return rows
@@ -245,10 +261,12 @@ class DensePosterior:
 
     def at(self, X: Any, variance: Array | None = None) -> Marginals:
         """Return mean and variance at new inputs, whose prior variances may be given."""
-        rule = self._rule()
-        return self.predict(
-            rule.matrix(X, self.prior.X), rule.diag(X) if variance is None else variance
-        )
+        own = self.prior.kernel_rule.diag(X) if variance is None else variance
+        return self.predict(self.prior.cross(X), own)
+
+    def predicted_mean(self, K_star: Array) -> Array:
+        """Return the posterior mean at new inputs."""
+        return matmul(K_star, self.alpha)
 
     def predict(self, K_star: Array, prior_variance: Array) -> Marginals:
         """Return posterior mean and variance at new inputs.
@@ -263,7 +281,7 @@ class DensePosterior:
         variance = prior_variance - self._explained(K_star.T)
         info = xp.finfo(variance.dtype)
         floor = clip(prior_variance * float(info.eps), low=float(info.smallest_normal))
-        return Marginals(matmul(K_star, self.alpha), xp.maximum(variance, floor))
+        return Marginals(self.predicted_mean(K_star), xp.maximum(variance, floor))
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
         """Return the posterior covariance among new inputs."""
@@ -303,7 +321,7 @@ class DensePosterior:
     ) -> Array:
         """Return the gradient of the log evidence in the kernel's hyperparameters."""
         M = self.slope_matrix(slope, other)
-        return self._rule().vjp(self.prior.X, None, M, self.prior.K)
+        return self.prior.kernel_rule.vjp(self.prior.X, None, M, self.prior.K)
 
     def gradient(self, shares: Array) -> Array:
         """Return the gradient: there is one share."""
@@ -327,11 +345,6 @@ class DensePosterior:
         if slope.precision == 0.0:
             return namespace(self.prior.K).zeros_like(self.prior.K)
         return scale_both(self.B_inverse(), -0.5 * slope.precision * self._s, self._s)
-
-    def _rule(self) -> KernelRule:
-        if self.prior.rule is None:
-            raise ValueError("This prior is a matrix without a kernel: use DensePrior.of(rule, X).")
-        return self.prior.rule
 
 
 def half_log_det(L: Array) -> Array:

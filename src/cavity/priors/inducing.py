@@ -41,7 +41,7 @@ class Features(NamedTuple):
     left: Array
     """r, the variance of each row that the inducing points leave; its site acts on it, too."""
     beyond: Array | float = 0.0
-    """The same if no site acts on it."""
+    """The rest of it, on which no site acts: all but the kernel's noise, under a bound."""
 
     def scaled(self, sites: Sites) -> tuple[Array, Sites]:
         """Return e = 1 + τ r and the sites on P u that the rows' own sites are equivalent to."""
@@ -158,9 +158,12 @@ class InducingPrior(NamedTuple):
         return rows.memo.of(self.name, partial(self._features, rows.X))  # type: ignore[no-any-return]
 
     def _features(self, X: Any) -> Features:
-        P, k = self.whiten(X), self.rule.diag(X)
+        P, k = self.cross(X), self.rule.diag(X)
         left = left_over(k, P)
-        return Features(X, P, k, left) if self.whole else Features(X, P, k, 0.0 * left, left)
+        if self.whole:
+            return Features(X, P, k, left)
+        noise = namespace(k).minimum(self.rule.noise(X), left)
+        return Features(X, P, k, noise, left - noise)
 
     def sums(self, seen: Features, sites: Sites) -> Sums:
         """Return what a block of rows adds to the posterior."""
@@ -173,7 +176,12 @@ class InducingPrior(NamedTuple):
             sums = Sums(zero, zero[0, :], 0.0)
         return InducingPosterior(self, Whitened.of(sums))
 
-    def whiten(self, X: Any) -> Array:
+    @property
+    def points(self) -> Any:
+        """The inputs that new ones are compared with."""
+        return self.Z
+
+    def cross(self, X: Any) -> Array:
         """Return P = k(X, Z) W', the inputs in the coordinates of u."""
         return lower_product(self.W, self.rule.matrix(X, self.Z).T).T
 
@@ -199,9 +207,25 @@ class InducingPosterior(NamedTuple):
 
     def at(self, X: Any, variance: Array | None = None) -> Marginals:
         """Return mean and variance at new inputs, whose prior variances may be given."""
-        P = self.prior.whiten(X)
-        k = self.prior.rule.diag(X) if variance is None else variance
-        return Marginals(matmul(P, self.values.w), left_over(k, P) + self.values.spread(P))
+        own = self.prior.rule.diag(X) if variance is None else variance
+        return self.predict(self.prior.cross(X), own)
+
+    def predicted_mean(self, P: Array) -> Array:
+        """Return the posterior mean at new inputs."""
+        return matmul(P, self.values.w)
+
+    def predict(self, P: Array, prior_variance: Array) -> Marginals:
+        """Return mean and variance at new inputs, given in the coordinates of u."""
+        variance = left_over(prior_variance, P) + self.values.spread(P)
+        xp = namespace(variance)
+        info = xp.finfo(variance.dtype)
+        floor = clip(prior_variance * float(info.eps), low=float(info.smallest_normal))
+        return Marginals(self.predicted_mean(P), xp.maximum(variance, floor))
+
+    def predict_covariance(self, P: Array, prior: Array) -> Array:
+        """Return the posterior covariance among new inputs, given that of the prior."""
+        spread = lower_product(self.values.V, P.T)
+        return prior - matmul(P, P.T) + matmul(spread.T, spread)
 
     def contract(
         self,
@@ -223,7 +247,8 @@ class InducingPosterior(NamedTuple):
         d = 0.0 * a if slope.diagonal is None else slope.diagonal
         U, VW = lower_product(V, P.T), lower_product(V, W)
         R = D - D * D * column_square_sums(U)
-        g = 0.5 * a * a - 0.5 * p * R + a * v + d if self.prior.whole else -0.5 * sites.tau
+        own = 0.5 * a * a - 0.5 * p * R + a * v + d
+        g = own if self.prior.whole else -0.5 * sites.tau
         H = lower_product(VW, U, transpose=True).T
         H *= (-0.5 * p * D)[:, None]
         H += (d - g)[:, None] * lower_product(W, P.T, transpose=True).T
@@ -234,6 +259,9 @@ class InducingPosterior(NamedTuple):
             H += (0.5 * a)[:, None] * matmul(W.T, other.values.w)
             outer += matmul(P.T, 0.5 * a)[:, None] * matmul(W.T, other.values.w)
         theta = rule.vjp(seen.X, self.prior.Z, 2.0 * H) + rule.vjp_diag(seen.X, g)
+        if not self.prior.whole:
+            # Sites do act on the kernel's noise.
+            theta = theta + rule.vjp_noise(seen.X, own - g)
         return Shares(theta, signed_gram(P, d - g), outer, p)
 
     def gradient(self, shares: "Shares") -> Array:

@@ -134,6 +134,7 @@ def _check_differences(r: Rule, X: Array) -> None:
     _check_derivative(r, G, r.vjp(X, None, G), lambda other: other.matrix(X), "matrix(X)")
     _check_derivative(r, F, r.vjp(X, Z, F), lambda other: other.matrix(X, Z), "matrix(X, Z)")
     _check_derivative(r, g, r.vjp_diag(X, g), lambda other: other.diag(X), "diag(X)")
+    _check_derivative(r, g, r.vjp_noise(X, g), lambda other: other.noise(X), "noise(X)")
 
 
 def _check_derivative(
