@@ -7,7 +7,7 @@ import pytest
 from cavity.tables import large, table
 from cavity.tables.prepare import prepare
 from cavity.tables.read import read_table
-from cavity.tables.table import LargeTable
+from cavity.tables.table import StoredTable
 
 N = 3000
 
@@ -60,7 +60,7 @@ def test_batches_prepare_what_memory_prepares(tmp_path, monkeypatch, suffix, opt
     small = prepare(read_table(path), **options, drop=["t"] if options["target"] == "q" else [])
     stream(monkeypatch)
     found = read_table(path)
-    assert isinstance(found, LargeTable)
+    assert isinstance(found, StoredTable)
     big = prepare(found, **options, drop=["t"] if options["target"] == "q" else [])
     assert big.counts == small.counts
     assert big.notes[len(big.notes) - len(small.notes) :] == small.notes

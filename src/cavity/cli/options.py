@@ -178,6 +178,13 @@ table_options = _options(
         default=0,
         help="Additional random starts of the tuning.",
     ),
+    click.option(
+        "--inducing",
+        type=click.IntRange(1),
+        metavar="M",
+        help="Let M representative points stand for the rows; by default that is done for large "
+        "tables only.",
+    ),
 )
 """TABLE, how to read it, and how to model it."""
 
@@ -195,7 +202,7 @@ def opened(options: dict[str, Any]) -> Iterator[tuple[Terminal, Prepared, Settin
         check_offers(likelihood(options["likelihood"]), method(options["inference"]))
     except ValueError as error:
         raise click.UsageError(str(error), click.get_current_context()) from error
-    modelling = ("kernel", "inference", "likelihood", "restarts", "seed")
+    modelling = ("kernel", "inference", "likelihood", "restarts", "seed", "inducing")
     settings = Settings(**{name: options[name] for name in modelling})
     with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
         terminal.stage(f"reading {options['table']}")

@@ -9,9 +9,9 @@ import polars as pl
 
 from cavity.arrays import Array
 from cavity.tables.encoding import Role, numbers_of
-from cavity.tables.facts import MOST_VALUES, Facts, all_different
+from cavity.tables.facts import MOST_VALUES, ColumnFacts, all_different
 from cavity.tables.output import NoTargetError, TableError
-from cavity.tables.table import LargeTable, Table
+from cavity.tables.table import StoredTable, Table
 
 MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
@@ -24,7 +24,7 @@ _ID_NAME = re.compile(
 )
 
 
-def role_of(facts: Facts, table: Table | LargeTable, keep: bool = False) -> Role:
+def role_of(facts: ColumnFacts, table: Table | StoredTable, keep: bool = False) -> Role:
     """Return the role of a column as an input.
 
     It is kept on request even if it looks like an identifier or free-form text. An error is raised
@@ -48,7 +48,7 @@ def role_of(facts: Facts, table: Table | LargeTable, keep: bool = False) -> Role
     return Role("number" if is_number else "category")
 
 
-def _refuse_other_types(facts: Facts, source: str, keep: bool) -> None:
+def _refuse_other_types(facts: ColumnFacts, source: str, keep: bool) -> None:
     name = facts.name
     if not facts.usable:
         remedy = f"leave it out with --drop {name}."
@@ -62,20 +62,20 @@ def _refuse_other_types(facts: Facts, source: str, keep: bool) -> None:
         raise TableError(source, problem, column=name)
 
 
-def _is_identifier(facts: Facts, table: Table | LargeTable) -> bool:
+def _is_identifier(facts: ColumnFacts, table: Table | StoredTable) -> bool:
     """Whether all values differ, and either count up row by row or have an identifier's name."""
     if facts.dtype.is_float() or facts.missing:
         return False
     return facts.counts_up or bool(_ID_NAME.fullmatch(facts.name) and all_different(table, facts))
 
 
-def _is_free_form(facts: Facts) -> bool:
+def _is_free_form(facts: ColumnFacts) -> bool:
     """Whether a text has too many levels, or hardly ever repeats one."""
     levels = facts.levels
     return levels is None or levels > MOST_LEVELS or facts.known < _ROWS_PER_LEVEL * levels
 
 
-def _refuse_nearly_numeric(facts: Facts, source: str) -> None:
+def _refuse_nearly_numeric(facts: ColumnFacts, source: str) -> None:
     """Report a stray word among numbers, which would turn the whole column into text."""
     if facts.strays > (1.0 - _NUMERIC_SHARE) * facts.known:
         return
@@ -102,7 +102,7 @@ class Labels(NamedTuple):
 
 
 def labels_of(
-    table: Table | LargeTable, target: str | None, task: str | None, others: Sequence[str] = ()
+    table: Table | StoredTable, target: str | None, task: str | None, others: Sequence[str] = ()
 ) -> Labels:
     """Return the labels of a table, once the target and the other columns named are found.
 
@@ -123,7 +123,7 @@ def labels_of(
     return Labels(np.flatnonzero(known) + 1, y, classes, target, task)
 
 
-def _existing(table: Table | LargeTable, target: str | None, others: Sequence[str]) -> str:
+def _existing(table: Table | StoredTable, target: str | None, others: Sequence[str]) -> str:
     """Return the target's name; raise an error if it or another column does not exist."""
     have = list(table.schema)
     few = ", ".join(have[:8]) + (f" and {len(have) - 8} more" if len(have) > 8 else "")
@@ -140,7 +140,7 @@ def _existing(table: Table | LargeTable, target: str | None, others: Sequence[st
     return target
 
 
-def _refuse_as_target(table: Table | LargeTable, target: str) -> None:
+def _refuse_as_target(table: Table | StoredTable, target: str) -> None:
     dtype = table.schema[target]
     if dtype.is_temporal() or dtype.is_nested() or dtype == pl.Binary:
         problem = f"holds {dtype} values; a target must be a class or a number."

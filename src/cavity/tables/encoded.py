@@ -9,7 +9,7 @@ import polars as pl
 from cavity.arrays import Array
 from cavity.rows import BatchRows
 from cavity.tables.encoding import Category, Encoder, Number, Role, category_of, number_of, raw_of
-from cavity.tables.table import LargeTable, Table, fits_in_memory
+from cavity.tables.table import StoredTable, Table, fits_in_memory
 
 
 class EncodedRows:
@@ -17,7 +17,7 @@ class EncodedRows:
 
     Parameters
     ----------
-    table : LargeTable
+    table : StoredTable
     encoder : Encoder
     chosen : array of int
         Numbers of the rows, counted from zero and increasing.
@@ -25,7 +25,7 @@ class EncodedRows:
         The target of each.
     """
 
-    def __init__(self, table: LargeTable, encoder: Encoder, chosen: Array, y: Array) -> None:
+    def __init__(self, table: StoredTable, encoder: Encoder, chosen: Array, y: Array) -> None:
         self._table, self._encoder, self._chosen, self._y = table, encoder, chosen, y
 
     def __call__(self) -> Iterator[tuple[Array, Array]]:
@@ -53,7 +53,7 @@ class EncodedRows:
 
 
 def chosen_rows(
-    table: Table | LargeTable, names: list[str], chosen: Array, doing: str
+    table: Table | StoredTable, names: list[str], chosen: Array, doing: str
 ) -> Iterator[pl.DataFrame]:
     """Yield some columns of some rows, whose numbers increase, in batches."""
     first = begin = 0
@@ -68,7 +68,7 @@ def chosen_rows(
             return
 
 
-def learn_encoder(table: LargeTable, roles: Mapping[str, Role], chosen: Array) -> Encoder:
+def learn_encoder(table: StoredTable, roles: Mapping[str, Role], chosen: Array) -> Encoder:
     """Learn how to encode from the training rows, as `Encoder.learn` does."""
     used = {name: role for name, role in roles.items() if role.kind != "dropped"}
     columns = tuple(_learned(table, name, role, chosen) for name, role in used.items())
@@ -83,7 +83,7 @@ def learn_encoder(table: LargeTable, roles: Mapping[str, Role], chosen: Array) -
     return Encoder.of(columns, mean, np.sqrt(square / n))
 
 
-def _learned(table: LargeTable, name: str, role: Role, chosen: Array) -> Number | Category:
+def _learned(table: StoredTable, name: str, role: Role, chosen: Array) -> Number | Category:
     """Return how a column is encoded; it is read as a whole, because a median needs all of it."""
     parts = chosen_rows(table, [name], chosen, f"reading column {name}")
     if role.kind == "number":
@@ -115,7 +115,7 @@ def encoded(table: Table, roles: Mapping[str, Role], train: Targets, test: Targe
 
 
 def encoded_in_batches(
-    table: LargeTable, roles: Mapping[str, Role], train: Targets, test: Targets
+    table: StoredTable, roles: Mapping[str, Role], train: Targets, test: Targets
 ) -> Inputs:
     """Return the inputs of a large table, which are read in batches if they are many."""
     encoder = learn_encoder(table, roles, train[0])

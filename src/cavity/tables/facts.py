@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from cavity.tables.table import LargeTable, Table
+from cavity.tables.table import StoredTable, Table
 
 _TIME = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4}))([ T]\d{1,2}:\d{2}.*)?"
@@ -17,7 +17,7 @@ _COUNTED = 2**24
 """Different values that are counted at a time."""
 
 
-class Facts:
+class ColumnFacts:
     """What is known of a column.
 
     Attributes
@@ -102,10 +102,10 @@ def _looks_like_time(known: pl.Series) -> bool:
     )
 
 
-def facts_of(table: Table | LargeTable, names: list[str]) -> dict[str, Facts]:
+def facts_of(table: Table | StoredTable, names: list[str]) -> dict[str, ColumnFacts]:
     """Return the facts about these columns, from one pass over the table."""
     most = float("inf") if isinstance(table, Table) else MOST_VALUES
-    facts = {name: Facts(name, table.schema[name], most) for name in names}
+    facts = {name: ColumnFacts(name, table.schema[name], most) for name in names}
     readable = [name for name in names if facts[name].usable]
     first = 0
     for batch in table.batches(readable, "looking at the columns") if readable else ():
@@ -115,7 +115,7 @@ def facts_of(table: Table | LargeTable, names: list[str]) -> dict[str, Facts]:
     return facts
 
 
-def all_different(table: Table | LargeTable, facts: Facts) -> bool:
+def all_different(table: Table | StoredTable, facts: ColumnFacts) -> bool:
     """Return whether no known value of a column occurs twice."""
     if facts.counts_up or facts.levels is not None:
         return facts.counts_up or facts.levels == facts.known
@@ -123,7 +123,7 @@ def all_different(table: Table | LargeTable, facts: Facts) -> bool:
     return all(_different(table, facts.name, k, parts) for k in range(parts))
 
 
-def _different(table: Table | LargeTable, name: str, k: int, parts: int) -> bool:
+def _different(table: Table | StoredTable, name: str, k: int, parts: int) -> bool:
     """Return whether all values differ among those in one of several parts by their hash."""
     chosen = (
         batch[name].drop_nulls().filter(batch[name].drop_nulls().hash() % parts == k)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import polars as pl
 
 from cavity.tables.output import TableError, write_parquet
-from cavity.tables.table import LargeTable, Progress
+from cavity.tables.table import StoredTable, Watcher
 from cavity.tables.text import (
     TYPES,
     UTF8_MARK,
@@ -34,11 +34,11 @@ _LONGEST_LINE = 2**28
 _ROWS = 2**16
 
 
-def scan_parquet(path: Path, source: str, progress: Progress, height: int) -> LargeTable:
+def scan_parquet(path: Path, source: str, progress: Watcher, height: int) -> StoredTable:
     """Return the table in a Parquet file of so many rows."""
     lazy = pl.scan_parquet(path)
     remark = f"The table is large ({height:,} rows): its rows are read in batches."
-    return LargeTable(
+    return StoredTable(
         source, dict(lazy.collect_schema()), height, partial(_scanned, lazy), [remark], progress
     )
 
@@ -70,17 +70,17 @@ class TextFile(NamedTuple):
             yield batch.with_columns(cleaned(column, self.decimal_comma) for column in batch)
 
 
-def scan_text(path: Path, source: str, separator: str | None, progress: Progress) -> LargeTable:
+def scan_text(path: Path, source: str, separator: str | None, progress: Watcher) -> StoredTable:
     """Check a large text table and find the types of its columns; return it."""
     text = _checked(path, source, separator, progress)
     height, schema = _types(text, progress)
     remark = f"The table is large ({height:,} rows): its rows are read in batches."
     scan = partial(_typed_scan, text, height, schema)
-    table = LargeTable(source, schema, height, scan, [remark], progress)
+    table = StoredTable(source, schema, height, scan, [remark], progress)
     return replace(table, for_many_passes=partial(to_parquet, table))
 
 
-def _checked(path: Path, source: str, separator: str | None, progress: Progress) -> TextFile:
+def _checked(path: Path, source: str, separator: str | None, progress: Watcher) -> TextFile:
     """Look through the bytes of a text table once; refuse what `read_text` refuses."""
     progress.stage(f"checking {source}", path.stat().st_size)
     with path.open("rb") as file:
@@ -147,7 +147,7 @@ class _Lines:
         self._offset += len(data)
 
 
-def _types(text: TextFile, progress: Progress) -> tuple[int, dict[str, Any]]:
+def _types(text: TextFile, progress: Watcher) -> tuple[int, dict[str, Any]]:
     """Return the number of rows, and the type that all known values of each column have."""
     left = {name: list(TYPES) for name in text.names}
     known, height = set(), 0
@@ -179,7 +179,7 @@ class Scratch:
         self.close = weakref.finalize(self, shutil.rmtree, self.path, True)
 
 
-def to_parquet(table: LargeTable) -> LargeTable:
+def to_parquet(table: StoredTable) -> StoredTable:
     """Write the table to a temporary Parquet file, from which one pass is ten times as fast."""
     scratch = Scratch()
     path = scratch.path / "table.parquet"

@@ -19,13 +19,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
 from cavity.estimators.classifier import start_from
+from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
-from cavity.storage.codecs import kernel_from_json, kernel_to_json
+from cavity.storage.codecs import kernel_from_json
 from cavity.tables.encoding import Encoder, Number, numbers_of
 from cavity.tables.output import TableError, writing
 from cavity.tables.prepare import Prepared
-from cavity.tables.table import LargeTable, Table
+from cavity.tables.table import StoredTable, Table
 
 _KIND = "table model"
 _BLOCK = 20_000
@@ -87,6 +88,8 @@ class Settings:
 
     The kernel is what `parse_kernel` takes. Inference and likelihood are for classification;
     regression has Gaussian noise and is exact. ``restarts`` are additional starts of the tuning.
+    ``inducing`` is the number of inducing points, or None for the estimators' own rule: none for
+    small tables.
     """
 
     kernel: str = "auto"
@@ -94,18 +97,23 @@ class Settings:
     likelihood: str = "probit"
     restarts: int = 0
     seed: int = 0
+    inducing: int | None = None
 
 
 def unfitted(data: Prepared, settings: Settings) -> Any:
     """Return the estimator for these data, not yet fitted."""
     is_regression = data.task == "regression"
-    kernel = parse_kernel(settings.kernel, data.X.shape[1], noise=is_regression)
+    kernel = parse_kernel(settings.kernel, data.n_features, noise=is_regression)
     if is_regression:
         estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True)
     else:
         estimator = GaussianProcessClassifier(kernel)
         estimator.set_params(inference=settings.inference, likelihood=settings.likelihood)
-    return estimator.set_params(n_restarts_optimizer=settings.restarts, random_state=settings.seed)
+    return estimator.set_params(
+        n_restarts_optimizer=settings.restarts,
+        random_state=settings.seed,
+        n_inducing=settings.inducing or "auto",
+    )
 
 
 def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
@@ -128,7 +136,7 @@ class Model:
     target: str
     classes: tuple[Any, ...]
 
-    def check(self, table: Table | LargeTable) -> None:
+    def check(self, table: Table | StoredTable) -> None:
         """Raise an error if the table does not have the columns that the model needs.
 
         So it is known before the first prediction that there will be no error later.
@@ -144,7 +152,7 @@ class Model:
 
     def answers(
         self,
-        table: Table | LargeTable,
+        table: Table | StoredTable,
         advance: Callable[[int], None] = lambda n: None,
         unseen: Counter[str] | None = None,
     ) -> Iterator[pl.DataFrame]:
@@ -164,7 +172,7 @@ class Model:
                 yield answer(self.encoder.transform(part, table.source))
                 advance(part.height)
 
-    def predict(self, table: Table | LargeTable) -> pl.DataFrame:
+    def predict(self, table: Table | StoredTable) -> pl.DataFrame:
         """Return the predictions for all rows at once."""
         self.check(table)
         return pl.concat(self.answers(table))
@@ -193,12 +201,12 @@ def save_model(
         "target": data.target,
         "classes": list(data.classes),
         "encoder": asdict(data.encoder),
-        "kernel": kernel_to_json(estimator.kernel_),
         "settings": asdict(settings),
         "notes": data.notes,
     }
+    fit, arrays = as_numbers(estimator)
     with writing(path):
-        storage.write(path, _KIND, header, {"X": data.X, "y": data.y})
+        storage.write(path, _KIND, header | fit, arrays)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -219,31 +227,42 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
-    encoder = Encoder.from_json(header["encoder"])
-    kernel = kernel_from_json(header["kernel"])
-    X, y = arrays["X"], arrays["y"]
-    classes = tuple(header["classes"])
-    if X.ndim != 2 or X.shape != (len(y), len(encoder.feature_names)):
-        raise ValueError(f"inputs of shape {X.shape} do not match the columns")
-    if header["task"] == "classification":
-        if sorted(np.unique(y)) != list(range(len(classes))):
-            raise ValueError("the labels do not match the classes")
-        estimator = _classifier(kernel, header["settings"])
-    elif header["task"] == "regression":
-        estimator = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)
-    else:
+    encoder, classes = Encoder.from_json(header["encoder"]), tuple(header["classes"])
+    if header["task"] not in ("classification", "regression"):
         raise ValueError("its task is unknown")
+    estimator: Any
+    if "fit" not in header:
+        # Written by a version that did not store the posterior.
+        estimator = _fitted_again(header, arrays, len(encoder.feature_names))
+    elif header["task"] == "classification":
+        codes = np.arange(len(classes))
+        estimator = restored(_classifier(None, header["settings"]), header, arrays, codes)
+    else:
+        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None)
+        estimator = restored(empty, header, arrays)
+    if estimator.n_features_in_ != len(encoder.feature_names):
+        raise ValueError("its functions do not take the inputs that its columns make")
+    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+
+
+def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:
+    kernel, X, y = kernel_from_json(header["kernel"]), arrays["X"], arrays["y"]
+    if X.ndim != 2 or X.shape != (len(y), n_features):
+        raise ValueError(f"inputs of shape {X.shape} do not match the columns")
+    estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)
+    if header["task"] == "classification":
+        if sorted(np.unique(y)) != list(range(len(header["classes"]))):
+            raise ValueError("the labels do not match the classes")
+        parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
+        estimator = start_from(_classifier(parts[0], header["settings"]), parts)
     with warnings.catch_warnings():
         # It was reported when the model was fitted.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, y)
-    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+        return estimator.fit(X, y)
 
 
 def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
     names = {name: settings[name] for name in ("inference", "likelihood")}
     if names["inference"] not in METHODS or names["likelihood"] not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
-    parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
-    estimator = GaussianProcessClassifier(parts[0], optimizer=None, warm_start=True, **names)
-    return start_from(estimator, parts)
+    return GaussianProcessClassifier(kernel, optimizer=None, warm_start=True, **names)

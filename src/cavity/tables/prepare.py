@@ -13,7 +13,7 @@ from cavity.tables.encoded import EncodedRows, chosen_rows, encoded, encoded_in_
 from cavity.tables.encoding import Encoder, Role
 from cavity.tables.facts import facts_of
 from cavity.tables.output import TableError
-from cavity.tables.table import LargeTable, Table, faster
+from cavity.tables.table import StoredTable, Table, faster
 
 FEWEST_ROWS = 5
 MOST_TEST_ROWS = 10_000
@@ -126,7 +126,7 @@ class Prepared:
 
 
 def prepare(
-    table: Table | LargeTable,
+    table: Table | StoredTable,
     target: str | None = None,
     task: str | None = None,
     *,
@@ -169,7 +169,7 @@ def prepare(
 
 
 def _chosen(
-    table: Table | LargeTable, labels: Labels, max_rows: int | None, test_size: float, seed: int
+    table: Table | StoredTable, labels: Labels, max_rows: int | None, test_size: float, seed: int
 ) -> Chosen:
     strata = labels.y if labels.classes else np.zeros(len(labels.y), dtype=np.int64)
     held_out = None if table.held_out is None else table.held_out[labels.rows - 1]
@@ -186,7 +186,7 @@ def _chosen(
 
 
 def _roles(
-    table: Table | LargeTable, target: str, drop: Sequence[str], keep: Sequence[str]
+    table: Table | StoredTable, target: str, drop: Sequence[str], keep: Sequence[str]
 ) -> dict[str, Role]:
     known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
     known = {name: role for name, role in known.items() if name not in keep}
@@ -202,7 +202,7 @@ def _roles(
 
 
 def _counts(
-    table: Table | LargeTable,
+    table: Table | StoredTable,
     labels: Labels,
     chosen: Chosen,
     encoder: Encoder,
@@ -220,7 +220,7 @@ def _counts(
     }
 
 
-def _missing(table: Table | LargeTable, encoder: Encoder, rows: Array) -> dict[str, int]:
+def _missing(table: Table | StoredTable, encoder: Encoder, rows: Array) -> dict[str, int]:
     """Return the number of missing values of each column that is used, in rows with a target."""
     counts = Counter({column.name: 0 for column in encoder.columns})
     for frame in chosen_rows(table, list(counts), rows, "counting missing values"):
@@ -231,7 +231,7 @@ def _missing(table: Table | LargeTable, encoder: Encoder, rows: Array) -> dict[s
 
 
 def _column_notes(
-    table: Table | LargeTable, labels: Labels, roles: dict[str, Role], missing: dict[str, int]
+    table: Table | StoredTable, labels: Labels, roles: dict[str, Role], missing: dict[str, int]
 ) -> list[str]:
     lost = table.height - len(labels.y)
     lost_rows = [f"{_rows(lost)} without a value of '{labels.target}' left out."] if lost else []

@@ -12,7 +12,7 @@ from sklearn import datasets as sklearn_datasets
 from cavity.datasets import DATA, SPECS, DatasetSpec
 from cavity.tables.large import scan_parquet, scan_text
 from cavity.tables.output import TableError
-from cavity.tables.table import SILENCE, LargeTable, Progress, Table, fits_in_memory
+from cavity.tables.table import SILENCE, StoredTable, Table, Watcher, fits_in_memory
 from cavity.tables.text import read_text
 
 _THEIRS = {
@@ -33,7 +33,7 @@ SHIPPED = SPECS | _THEIRS
 """Data sets that can be named in place of a file."""
 
 
-def read_table(source: str | os.PathLike[str], progress: Progress = SILENCE) -> Table | LargeTable:
+def read_table(source: str | os.PathLike[str], progress: Watcher = SILENCE) -> Table | StoredTable:
     """Read a file or, if there is none of that name, a shipped data set.
 
     ``.parquet`` and ``.pq`` are Parquet, ``.tsv`` and ``.tab`` are separated by tabs; in any other
@@ -56,7 +56,7 @@ def read_table(source: str | os.PathLike[str], progress: Progress = SILENCE) -> 
     return table
 
 
-def _read_file(path: Path, source: str, progress: Progress) -> Table | LargeTable:
+def _read_file(path: Path, source: str, progress: Watcher) -> Table | StoredTable:
     try:
         with path.open("rb") as file:
             is_parquet = path.suffix.lower() in {".parquet", ".pq"} or file.read(4) == b"PAR1"
@@ -70,7 +70,7 @@ def _read_file(path: Path, source: str, progress: Progress) -> Table | LargeTabl
         raise TableError(str(path), f"cannot be read: {error.strerror}.") from error
 
 
-def _read_parquet(path: Path, source: str, progress: Progress) -> Table | LargeTable:
+def _read_parquet(path: Path, source: str, progress: Watcher) -> Table | StoredTable:
     try:
         with _silent_stderr():
             schema = pl.read_parquet_schema(path)

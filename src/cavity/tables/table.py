@@ -16,7 +16,7 @@ _CELLS, _FEWEST, _MOST = 2**22, 1000, 2**17
 """Values in a batch of rows, and the bounds of its number of rows."""
 
 
-class Progress(Protocol):
+class Watcher(Protocol):
     """Who is told what happens, and how many steps of it are done."""
 
     def stage(self, text: str, total: int | None = None) -> None:
@@ -30,7 +30,7 @@ class Progress(Protocol):
 
 
 class Silence:
-    """A `Progress` that shows nothing."""
+    """A `Watcher` that shows nothing."""
 
     def stage(self, text: str, total: int | None = None) -> None:
         """Show nothing."""
@@ -90,7 +90,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class LargeTable:
+class StoredTable:
     """A table on disk.
 
     Attributes
@@ -105,7 +105,7 @@ class LargeTable:
         From names of columns and a number of rows to an iterator over batches of about so many.
     remarks : list of str
         How it was read, in sentences.
-    progress : Progress
+    progress : Watcher
     for_many_passes : callable
         Returns the same table where it is read faster.
     kept : object
@@ -117,8 +117,8 @@ class LargeTable:
     height: int
     scan: Callable[[list[str], int], Iterator[pl.DataFrame]]
     remarks: Sequence[str] = ()
-    progress: Progress = SILENCE
-    for_many_passes: "Callable[[], LargeTable] | None" = None
+    progress: Watcher = SILENCE
+    for_many_passes: "Callable[[], StoredTable] | None" = None
     kept: Any = None
     target: str | None = None
     task: str | None = None
@@ -164,7 +164,7 @@ def fits_in_memory(size: float) -> bool:
     return size <= IN_MEMORY
 
 
-def faster(table: Table | LargeTable) -> Table | LargeTable:
+def faster(table: Table | StoredTable) -> Table | StoredTable:
     """Return the table where many passes over it are fast."""
     again = getattr(table, "for_many_passes", None)
     return table if again is None else again()
