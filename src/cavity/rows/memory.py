@@ -1,11 +1,11 @@
 """Rows that are held in memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
-from cavity.arrays import is_numpy_array
+from cavity.arrays import is_numpy_array, side_by_side
 from cavity.rows.base import ENGINES, Memo, added
 from cavity.sites import Rows
 
@@ -53,8 +53,10 @@ class MemoryBlocks:
         kept = self._states.get(state, self._states.get(start or state, nothing))
         states: list[Any] = []
         total = None
-        for rows, k in zip(self._blocks, kept, strict=True):
-            own, parts = visit(_loaded(rows), k, shared)
+        pairs = zip(self._blocks, kept, strict=True)
+        # One at a time: a memory map is not to be loaded whole.
+        jobs = ((_loaded(rows), k, shared) for rows, k in pairs)
+        for own, parts in self._each(visit, jobs):
             states.append(own)
             total = parts if total is None else added(total, parts)
         self._states[state] = states
@@ -64,6 +66,12 @@ class MemoryBlocks:
         """As in `RowBlocks`."""
         kept = self._states.get(state, [None] * len(self._blocks))
         return (look(_loaded(rows), k, shared) for rows, k in zip(self._blocks, kept, strict=True))
+
+    def _each(self, visit: Callable[..., T], jobs: Iterable[Any]) -> Iterable[T]:
+        """Visit the blocks, several at a time if that can be of use."""
+        if len(self._blocks) > 1 and is_numpy_array(self._blocks[0].weight):
+            return side_by_side(visit, jobs)
+        return (visit(*job) for job in jobs)
 
     def drop(self, state: str) -> None:
         """As in `RowBlocks`."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from cavity.rows.arrow import Columns, check_pieces, pieces, pyarrow, reading, scanned
 from cavity.rows.base import ENGINES
 from cavity.rows.batch import Batch, check_batch
@@ -96,11 +98,13 @@ class ParquetRows(StreamedRows):
         y : str, or array of shape (n_rows,) or (n_rows, n_targets)
             The name of a column, which is no feature from then on; or the targets.
         """
-        names = self._names.with_target(self._data.schema, y if isinstance(y, str) else None)
-        other = super().with_targets(None if isinstance(y, str) else y)
+        column = y if isinstance(y, str) else None
+        names = self._names.with_target(self._data.schema, column)
+        targets = np.asarray(y) if column is None else None
+        other = self._with(targets, names.features == self._names.features)
         other._names = names
-        if names.features != self._names.features:
-            other._marks, other._n = [], None
+        # A column that has not been read has not been checked.
+        other._checked = self._checked and column is None
         return other
 
     def _batches(self) -> Iterator[Batch]:

@@ -51,7 +51,7 @@ class StreamedRows(ABC):
         self._targets: Any = None
         self._n: int | None = None
         self._memos: list[Memo] = []
-        self._marks: list[tuple[float, float]] = []
+        self._marks: dict[int, tuple[float, float]] = {}
         self._states: dict[str, Sequence[Any]] = {}
 
     @property
@@ -83,10 +83,15 @@ class StreamedRows(ABC):
         ----------
         y : array of shape (n_rows,) or (n_rows, n_targets)
         """
+        return self._with(np.asarray(y))
+
+    def _with(self, targets: Any, same: bool = True) -> Self:
+        """Return this table with other targets; and with other features, if not the same."""
         other = copy.copy(self)
-        other._states, other._marks = {}, list(self._marks)
-        other._targets = None if y is None else np.asarray(y)
-        other._expect(self._n)
+        other._states, other._targets = {}, targets
+        other._marks = dict(self._marks) if same else {}
+        other._n = self._n if same else None
+        other._expect(other._n)
         return other
 
     def reduce(
@@ -138,9 +143,8 @@ class StreamedRows(ABC):
     def _compare(self, k: int, X: Any, place: slice) -> None:
         """Check that a block is the same as in earlier passes."""
         mark, size = fingerprint(X)
-        if k == len(self._marks):
-            self._marks.append((mark, size))
-        if abs(mark - self._marks[k][0]) > _ROUNDING * (size + self._marks[k][1]):
+        before, its_size = self._marks.setdefault(k, (mark, size))
+        if abs(mark - before) > _ROUNDING * (size + its_size):
             raise ValueError(
                 f"Rows {place.start:,} to {place.stop - 1:,} are not the same as in an earlier "
                 "pass. Every pass must see the same rows in the same order, without shuffling; if "
