@@ -11,7 +11,7 @@ from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.coding import coding
 from cavity.estimators.fitted import FittedModel, fitted_model
-from cavity.estimators.process import FittedProcess
+from cavity.estimators.process import Coverage, FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import RowMap, is_precomputed
 from cavity.evidence import Evaluation, Evidence
@@ -119,7 +119,7 @@ def as_numbers(estimator: Any) -> Stored:
 
 
 def _of_process(k: int, process: FittedProcess) -> Stored:
-    prior, coverage = process.evaluation.prior, getattr(process, "coverage", None)
+    prior, coverage = process.evaluation.prior, process.coverage
     about = {
         "kernel": kernel_to_json(process.kernel_),
         "dense": bool(prior.dense),
@@ -244,7 +244,8 @@ def _process(
         for j in range(int(about["targets"]))
     ]
     evaluation = Evaluation(evidence, kernel.theta, prior, fits)
-    return FittedProcess(evaluation)
+    coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
+    return FittedProcess(evaluation, coverage=coverage)
 
 
 def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:

@@ -112,11 +112,7 @@ def unfitted(data: Prepared, settings: Settings) -> Any:
     return estimator.set_params(
         n_restarts_optimizer=settings.restarts,
         random_state=settings.seed,
-        **{
-            k: v
-            for k, v in {"n_inducing": settings.inducing or "auto"}.items()
-            if hasattr(estimator, k)
-        },
+        n_inducing=settings.inducing or "auto",
     )
 
 
