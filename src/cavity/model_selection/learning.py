@@ -10,15 +10,21 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for
-from cavity.model_selection.curve import LearningCurve, Measure, Source
-from cavity.model_selection.forecast import (
-    ErrorTrend,
-    forecast_sizes,
-    sampling_error,
-    smaller_sizes,
+from cavity.model_selection.block_curve import BlockSource
+from cavity.model_selection.block_pools import BlockInputs
+from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
+from cavity.model_selection.forecast import ErrorTrend, sampling_error
+from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
+from cavity.model_selection.trends import trend_of, trend_sizes
+from cavity.resampling import (
+    LAWS,
+    THEORIES,
+    Averages,
+    SizeSolution,
+    mixtures,
+    solve_on_blocks,
+    solve_sizes,
 )
-from cavity.model_selection.pools import DEFAULT_SIZES, pools_of
-from cavity.resampling import LAWS, THEORIES, Averages, SizeSolution, mixtures, solve_sizes
 from cavity.resampling.scores import Losses, field_grid
 
 _BLOCK = 64
@@ -26,8 +32,8 @@ _BLOCK = 64
 
 def learning_curve(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     *,
     train_sizes: Any = DEFAULT_SIZES,
     resampling: str = "subsample",
@@ -86,18 +92,33 @@ def learning_curve(
     """
     _check_theory(theory, resampling)
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
-    if theory == "variational" and inputs.classes is not None:
-        raise ValueError("theory='variational' is for regression: use theory='cavity'.")
-    if theory == "auto":
-        theory = "pairs" if inputs.classes is None else "cavity"
-    solve = partial(solve_sizes, theory=theory, tol=tol, max_iter=max_iter)
-    with threads_for(len(inputs.share)):
+    theory = _theory_for(inputs, theory)
+    solver: Any = solve_sizes if inputs.dense else solve_on_blocks
+    solve = partial(solver, theory=theory, tol=tol, max_iter=max_iter)
+    with threads_for(inputs.rank):
         by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
         solutions = list(zip(*by_pool, strict=True))
-        curve = _curve(TheorySource(inputs, theory, solve, solutions))
+        source_of: Any = TheorySource if inputs.dense else BlockSource
+        source = source_of(inputs, theory, solve, solutions)
+        curve = LearningCurve(source, solutions, source.means())
     reliable = [all(solution.reliable for solution in of_size) for of_size in solutions]
     _warn_about(curve, ~np.array(reliable), tol)
     return curve
+
+
+def _theory_for(inputs: PoolInputs | BlockInputs, theory: str) -> str:
+    """Return the theory to use, or refuse the one that was asked for."""
+    is_class = inputs.classes is not None
+    if theory == "variational" and is_class:
+        raise ValueError("theory='variational' is for regression: use theory='cavity'.")
+    if theory == "auto":
+        return "pairs" if inputs.dense and not is_class else "cavity"
+    if theory == "pairs" and not inputs.dense:
+        raise ValueError(
+            "theory='pairs' needs the covariances between all examples, which a model with "
+            "inducing points does not have: use theory='cavity'."
+        )
+    return theory
 
 
 def _check_theory(theory: str, resampling: str) -> None:
@@ -145,6 +166,32 @@ class TheorySource(Source):
         """Held-out averages of all latent functions, for each size."""
         return [[solution.held_out for solution in of_size] for of_size in self.solutions]
 
+    @cached_property
+    def points(self) -> list[Losses]:
+        """Held-out scores of each example, for each size."""
+        return [self.inputs.scores.held_out(averages) for averages in self.held_out]
+
+    @cached_property
+    def point_scores(self) -> PointScores:
+        """Scores of every example at every size."""
+        return PointScores.of(self.inputs.scores, self.held_out, self.points)
+
+    def means(self) -> dict[str, Array]:
+        """Return averages over training sets and examples, by name."""
+        inputs, scores, share = self.inputs, self.inputs.scores, self.inputs.share
+        pools = [[solution.pool for solution in of_size] for of_size in self.solutions]
+        means = {
+            "test_" + name: np.stack([getattr(found, name) for found in self.points]) @ share
+            for name in ("error", "log_loss", "brier")
+            if getattr(self.points[0], name) is not None
+        }
+        occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
+        pool_errors = list(map(scores.pool_error, pools, self.held_out, occupancies))
+        means["pool_error"] = np.stack(pool_errors) @ share
+        G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
+        means["posterior_variance"] = G * scores.scale**2
+        return means
+
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
         given = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
@@ -152,10 +199,10 @@ class TheorySource(Source):
             [s.at(pool.prior, *about) for s, (pool, about) in zip(of_size, given, strict=True)]
             for of_size in self.solutions
         ]
-        return self.inputs.scores.predicted(averages)
+        return self.inputs.scores.predicted(averages)  # type: ignore[no-any-return]
 
     def measure(self, g: Measure) -> Array:
-        """Return averages of g(prediction, y) over training sets, at each size and example."""
+        """Return averages of g(prediction, y) over training sets and examples, at each size."""
         x, weight = field_grid()
         found = np.zeros((len(self.solutions), len(self.inputs.share)))
         for total, averages in zip(found, self.held_out, strict=True):
@@ -164,7 +211,7 @@ class TheorySource(Source):
                 for share, parts in mixtures(averages):
                     latent = [c.fields(x[here]) for c in parts]
                     total += share * (weight[here] @ self.inputs.scores.measure(g, latent))
-        return found
+        return found @ self.inputs.share
 
     def trend(self, measure: str) -> ErrorTrend:
         """Return the held-out curve of the pool, drawn without replacement.
@@ -174,41 +221,14 @@ class TheorySource(Source):
         sizes, held_out, begin = self._trends
         points, share = np.stack([getattr(found, measure) for found in held_out]), self.inputs.share
         is_class = self.inputs.classes is not None
-        rate = is_class and measure == "error"
-        spread = sampling_error(points[-1], share, rate=rate)
-        ceiling = 1.0 if rate else np.inf
-        positive = is_class or measure == "error"
-        return ErrorTrend(sizes, points @ share, spread, positive, ceiling, begin, beyond=1)
+        spread = sampling_error(points[-1], share, rate=is_class and measure == "error")
+        return trend_of(sizes, points @ share, spread, begin, measure, is_class=is_class)
 
     @cached_property
     def _trends(self) -> tuple[Array, list[Losses], int]:
         """Sizes, scores of each example at each size, and where the fit of the shape begins."""
-        scores, share = self.inputs.scores, self.inputs.share
         law = "bootstrap" if self.theory == "variational" else "subsample"
-        # Without replacement no example can be drawn more than once.
-        most = int(1.0 / np.max(share) + 1e-9)
-        fitted = forecast_sizes(most)
-        smaller = smaller_sizes(fitted[0])
-        sizes = np.unique(np.concatenate([smaller, fitted, [most]]))
+        sizes, begin = trend_sizes(self.inputs.share)
         solutions = zip(*(self.solve(pool, sizes, law) for pool in self.inputs.pools), strict=True)
         averages = [[s.held_out for s in of_size] for of_size in solutions]
-        return sizes, list(map(scores.held_out, averages)), len(smaller)
-
-
-def _curve(source: TheorySource) -> LearningCurve:
-    """Return the curve that a theory predicts."""
-    inputs, scores, share = source.inputs, source.inputs.scores, source.inputs.share
-    held_out = source.held_out
-    points = [scores.held_out(averages) for averages in held_out]
-    occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
-    pools = [[solution.pool for solution in of_size] for of_size in source.solutions]
-    G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
-    means = {
-        "test_" + name: np.stack([getattr(found, name) for found in points]) @ share
-        for name in ("error", "log_loss", "brier")
-        if getattr(points[0], name) is not None
-    }
-    pool_errors = list(map(scores.pool_error, pools, held_out, occupancies))
-    means["pool_error"] = np.stack(pool_errors) @ share
-    means["posterior_variance"] = G * scores.scale**2
-    return LearningCurve(source, held_out, points, source.solutions, means)
+        return sizes, list(map(self.inputs.scores.held_out, averages)), begin

@@ -33,6 +33,11 @@ class TuningEffect(NamedTuple):
     wider: float = 1.0
     """By how much the kernel's variance exceeds that of the first order."""
 
+    def part(self, rows: slice) -> "TuningEffect":
+        """Return the effect on some of the rows."""
+        shift, growth, scatter = self.shift[rows], self.growth[rows], self.scatter[rows]
+        return self._replace(shift=shift, growth=growth, scatter=scatter)
+
     def __call__(self, c: Averages, share: float) -> Averages:
         """Return held-out averages over training sets with this share of the rows."""
         if c.parts:
