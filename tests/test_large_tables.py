@@ -1,6 +1,8 @@
 """Tables larger than memory: the same rules, the same numbers, in batches of rows."""
 
+import json
 import os
+import re
 
 import numpy as np
 import polars as pl
@@ -346,3 +348,49 @@ def test_a_failure_half_way_leaves_the_old_answers(tmp_path, suffix):
         write_frames(path, parts())
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_all_of_a_hundred_thousand_rows_are_used(tmp_path, monkeypatch, capsys, suffix):
+    """`cavity fit` uses every row of a table that it reads in batches, and says so."""
+    n, rng = 100_000, np.random.default_rng(0)
+    x, z = rng.standard_normal((2, n)).round(3)
+    labels = np.where(np.sin(x) + z + rng.standard_normal(n) > 0, "yes", "no")
+    frame, source = pl.DataFrame({"x": x, "z": z, "t": labels}), tmp_path / f"big.{suffix}"
+    frame.write_csv(source) if suffix == "csv" else frame.write_parquet(source)
+    monkeypatch.setattr(table, "IN_MEMORY", 1_000_000)
+    path = str(tmp_path / "m.model")
+    options = ["--target", "t", "--kernel", "rbf", "--inducing", "10", "-o", path, "--json"]
+    assert main(["fit", str(source), *options]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert err == ""
+    assert found["counts"]["rows_trained_on"] == found["left_out"]["rows"] == n
+    assert found["inducing"]["points"] == 10
+    assert "read in batches" in found["notes"][0]
+    # The signs of sin(x) + z are wrong for a quarter of the labels, an integral's value.
+    assert found["left_out"]["error"] == pytest.approx(0.24, abs=0.03)
+    assert os.path.getsize(path) < 20_000
+
+
+def test_a_report_of_a_table_in_batches(tmp_path, monkeypatch, capsys):
+    """The page of a large table counts all rows, shows a sample of them, and is small."""
+    n, rng = 4000, np.random.default_rng(1)
+    x, z = rng.standard_normal((2, n)).round(3)
+    y = np.sin(x) + z + 0.3 * rng.standard_normal(n)
+    y[3210] = 30.0
+    source = csv(tmp_path / "big.csv", pl.DataFrame({"x": x, "z": z, "y": y}))
+    stream(monkeypatch)
+    page = tmp_path / "r.html"
+    options = ["--target", "y", "--kernel", "rbf", "--inducing", "15", "-o", str(page)]
+    assert main(["report", str(source), *options]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "summarises the 4,000 rows by 15 representative points" in said.out
+    assert "row 3211: its value is 30" in said.out
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) < 1_500_000
+    assert "random sample of 2,000 of 4,000 rows" in text
+    numbers = json.loads(re.search(r'id="numbers">(.*?)</script>', text, re.S)[1])
+    assert numbers["left_out"]["rows"] == sum(numbers["certainty"]["counts"]["rows"]) == n
+    assert len(numbers["points"]["row"]) == 2000

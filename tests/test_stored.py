@@ -1,6 +1,7 @@
 """Fitted estimators in files: they come back without a fit, and bad files do not come in."""
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
@@ -8,6 +9,10 @@ from cavity import GaussianProcessClassifier, GaussianProcessRegressor, storage
 from cavity.estimators import load, save
 from cavity.inference import METHODS
 from cavity.storage import StorageError
+from cavity.storage.codecs import kernel_to_json
+from cavity.tables.model import Settings, fit_model, load_model, save_model
+from cavity.tables.prepare import prepare
+from cavity.tables.table import Table
 
 
 def table(n=80, seed=0, classes=2):
@@ -77,6 +82,44 @@ def test_regressors_come_back(path, monkeypatch, targets):
         rtol=1e-9,
         atol=1e-11,
     )
+
+
+def test_inducing_points_come_back_without_the_rows(path, monkeypatch):
+    """A model on inducing points is m² numbers: the same predictions, and none of the rows."""
+    X, y, labels = table(n=2000, classes=3)
+    options = {"n_inducing": 20, "optimizer": None}
+    clf = GaussianProcessClassifier(1.0 * RBF([1.0, 1.0]), **options).fit(X, labels)
+    reg = GaussianProcessRegressor(1.0 * RBF(1.0) + WhiteKernel(0.1), **options).fit(X, y)
+    again = there_and_back(clf, path, monkeypatch)
+    # Three classes with 20 points each: three arrays of 400 numbers for each, and less than as
+    # much again; the rows would take 32,000 bytes more.
+    assert path.stat().st_size < 3 * 3 * 400 * 8
+    # The same numbers; only the kernel's are stored instead of their logarithms.
+    np.testing.assert_allclose(again.predict_proba(NEW), clf.predict_proba(NEW), atol=1e-12)
+    assert again.inducing_left_over_ == clf.inducing_left_over_
+    assert again.inducing_gain_ == clf.inducing_gain_
+    again = there_and_back(reg, path, monkeypatch)
+    for ours, theirs in zip(again.predict(NEW, True), reg.predict(NEW, True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="not the training rows"):
+        again.loo_mean_  # noqa: B018
+
+
+def test_older_files_open(tmp_path):
+    """A table's model file without a posterior, as older versions wrote it, is fitted again."""
+    frame = pl.DataFrame({"x": table()[0][:, 0], "t": np.where(table()[2], "yes", "no")})
+    data = prepare(Table(frame, "made.csv"), "t")
+    settings = Settings("rbf")
+    fitted, _ = fit_model(data, settings)
+    save_model(tmp_path / "new", data, fitted, settings)
+    header, _ = storage.read(tmp_path / "new", "table model")
+    header |= {"kernel": kernel_to_json(fitted.kernel_)}
+    del header["fit"]
+    storage.write(tmp_path / "old", "table model", header, {"X": data.X, "y": data.y})
+    old, new = (load_model(tmp_path / name).estimator for name in ("old", "new"))
+    # The fixed point is found again, to the tolerance of inference.
+    np.testing.assert_allclose(old.predict_proba(data.X), fitted.predict_proba(data.X), atol=1e-5)
+    np.testing.assert_allclose(new.predict_proba(data.X), fitted.predict_proba(data.X), atol=1e-12)
 
 
 def test_what_needs_the_rows_says_so(path):

@@ -60,7 +60,8 @@ def representatives(points: int, left_over: float, gain: float | None, rows: int
     """Return what inducing points are, and whether more of them would help, in plain words."""
     text = (
         f"The model summarises the {rows:,} rows by {count(points, 'representative point')} "
-        f"(inducing points), which leave {percent(left_over, 1)} of the variation to chance."
+        f"(inducing points), which capture {percent(1.0 - left_over, 1)} of the variation that the "
+        "kernel describes."
     )
     if gain is None:
         return text

@@ -123,5 +123,5 @@ def encoded_in_batches(
     X_test = held_out.whole() if len(held_out) else np.empty((0, len(encoder.feature_names)))
     if fits_in_memory(8 * len(stored) * len(encoder.feature_names)):
         return Inputs(encoder, stored.whole(), X_test)
-    X = BatchRows(stored, feature_names=encoder.feature_names, progress=table.progress.passing)
+    X = BatchRows(stored, progress=table.progress.passing)
     return Inputs(encoder, X, X_test, stored)

@@ -149,6 +149,8 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
 def _error_figures(a: Analysis) -> Figures:
     rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
     rows = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in rows]
+    # Six digits are more than a picture shows, and keep the page small.
+    rows = [{k: v if k == "row" else float(f"{v:.6g}") for k, v in row.items()} for row in rows]
     inside, few = a.certainty["inside"], _sampled(a)
     scatter = Figure(
         "scatter",
