@@ -123,7 +123,6 @@ def _of_process(k: int, process: FittedProcess) -> Stored:
     about = {
         "kernel": kernel_to_json(process.kernel_),
         "dense": bool(prior.dense),
-        "targets": len(process.fits),
         "log_evidence": [float(fit.log_evidence) for fit in process.fits],
         "reports": [[_plain(value) for value in fit.report] for fit in process.fits],
         "coverage": None if coverage is None else [_plain(value) for value in coverage],
@@ -152,27 +151,30 @@ def restored(
     It predicts. What belongs to the training rows, such as leave-one-out, it does not have.
     """
     fit, options = header["fit"], estimator.__dict__
-    how, split = method(options["inference"]), None
-    model: Likelihood
-    count = 1
-    if classes is None:
-        model = Gaussian(float(arrays["noise"]))
-    else:
-        model = likelihood(options["likelihood"])
+    n_features, split, count = int(fit["n_features"]), None, 1
+    if classes is not None:
         split = coding(len(classes), options["multi_class"])
         count = len(split.tasks(np.arange(len(classes)))) if len(classes) > 1 else -1
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
+    about = n_features, _likelihood(options, arrays, classes), method(options["inference"])
     processes = [
-        _process(about, _Arrays(arrays, k), int(fit["n_features"]), model, how)
-        for k, about in enumerate(fit["processes"])
+        _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
     ]
     scaling = {name: arrays[name][()] for name in ("origin", "scale", "noise")}
     nothing = np.empty(0, dtype=np.int64)
-    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, fit["n_features"])), None)
+    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None)
     found = FittedModel(processes, rows, absent, split, **scaling)
-    options.update(_attributes(found, int(fit["n_features"]), classes))
+    options.update(_attributes(found, n_features, classes))
     return estimator
+
+
+def _likelihood(
+    options: Mapping[str, Any], arrays: Mapping[str, Array], classes: Array | None
+) -> Likelihood:
+    if classes is not None:
+        return likelihood(options["likelihood"])
+    return Gaussian(float(arrays["noise"]))
 
 
 def _attributes(model: FittedModel, n_features: int, classes: Array | None) -> dict[str, Any]:
@@ -232,20 +234,12 @@ def _process(
         prior = InducingPrior(kernel, Z, W)
     none = ForgottenRows()
     evidence = Evidence(kernel, [none], model, how, none.reduce)
-    fits = [
-        Fit(
-            Problem(model, prior, none),
-            how,
-            _posterior(prior, arrays, n, j),
-            float(about["log_evidence"][j]),
-            Report(*about["reports"][j]),
-            WarmStart(None),
-        )
-        for j in range(int(about["targets"]))
-    ]
-    evaluation = Evaluation(evidence, kernel.theta, prior, fits)
+    problem, fits = Problem(model, prior, none), []
+    for j, (value, report) in enumerate(zip(about["log_evidence"], about["reports"], strict=True)):
+        posterior = _posterior(prior, arrays, n, j)
+        fits.append(Fit(problem, how, posterior, float(value), Report(*report), WarmStart(None)))
     coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
-    return FittedProcess(evaluation, coverage=coverage)
+    return FittedProcess(Evaluation(evidence, kernel.theta, prior, fits), coverage=coverage)
 
 
 def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:

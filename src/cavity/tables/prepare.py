@@ -154,14 +154,14 @@ def prepare(
     encode = encoded if isinstance(table, Table) else encoded_in_batches
     made = encode(table, roles, (train - 1, y), (test - 1, y_test))  # type: ignore[arg-type]
     missing = _missing(table, made.encoder, labels.rows - 1)
-    notes = _column_notes(table, labels, roles, missing)
+    notes = _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
     return Prepared(
         *(made.X, y, train, made.X_test, y_test, test),
         task=labels.task,
         target=labels.target,
         classes=labels.classes,
         encoder=made.encoder,
-        notes=[*table.remarks, *notes, *_row_notes(len(labels.y), chosen, seed)],
+        notes=[*table.remarks, *notes],
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
