@@ -149,18 +149,14 @@ def prepare(
     labels = labels_of(table, target, task, (*drop, *keep))
     roles = _roles(table, labels.target, drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    train, test = labels.rows[chosen.train], labels.rows[chosen.test]
-    y, y_test = labels.y[chosen.train], labels.y[chosen.test]
-    encode = encoded if isinstance(table, Table) else encoded_in_batches
-    made = encode(table, roles, (train - 1, y), (test - 1, y_test))  # type: ignore[arg-type]
+    rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
+    encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
+    made = encode(table, roles, *((r - 1, y) for r, y in zip(rows, targets, strict=True)))
     missing = _missing(table, made.encoder, labels.rows - 1)
     notes = _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
     return Prepared(
-        *(made.X, y, train, made.X_test, y_test, test),
-        task=labels.task,
-        target=labels.target,
-        classes=labels.classes,
-        encoder=made.encoder,
+        *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
+        *(labels.task, labels.target, labels.classes, made.encoder),
         notes=[*table.remarks, *notes],
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
