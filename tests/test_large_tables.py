@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -394,3 +396,30 @@ def test_a_report_of_a_table_in_batches(tmp_path, monkeypatch, capsys):
     numbers = json.loads(re.search(r'id="numbers">(.*?)</script>', text, re.S)[1])
     assert numbers["left_out"]["rows"] == sum(numbers["certainty"]["counts"]["rows"]) == n
     assert len(numbers["points"]["row"]) == 2000
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    """A CSV of three million rows is read and encoded, twice over, in 700 MB; whole, in 2 GB."""
+    pytest.importorskip("resource")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3_000_000, 8)).round(4)
+    frame = pl.DataFrame({f"x{i}": X[:, i] for i in range(8)})
+    frame = frame.with_columns(t=pl.Series(np.where(X[:, 0] > 0, "yes", "no")))
+    csv(tmp_path / "big.csv", frame)
+    program = (
+        "import resource, sys; from cavity.tables.prepare import prepare; "
+        "from cavity.tables.read import read_table; "
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
+        "data = prepare(read_table(sys.argv[1]), 't'); "
+        "assert sum(len(X) for X, _ in data.stored()) == data.X.n_rows == 3_000_000; "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "big.csv"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # In kilobytes.
+    assert int(done.stdout) < 700_000
