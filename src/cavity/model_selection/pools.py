@@ -19,7 +19,7 @@ from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_prior_variance, is_precomputed, validate_inputs
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
-from cavity.model_selection.block_pools import BlockInputs, block_pools, weights_of
+from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
@@ -35,9 +35,6 @@ from cavity.resampling.scores import Losses, class_scores, target_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
-_WIDER = 4.0
-"""Where the spread of the length scales and the kernel are chosen anew with every training set,
-tuning scatters more than the first order says. Settled on six tables against refits."""
 _WHAT = "Learning curves need"
 
 
@@ -137,12 +134,8 @@ class PoolInputs:
             return None
         if not np.array_equal(process.X_train_[place], self.X):
             return None
-        found, here = process.response, process.fits[0].cavities
-        shift = found.cavities[0].mean - here.mean
-        growth = np.log(found.cavities[0].variance / here.variance)
-        each = (shift[place], growth[place], found.scatter[0][place])
-        wider = _WIDER if process.given is not None else 1.0
-        return TuningEffect(*each, found.information, noise, wider)
+        found = tuning_of(process, noise)
+        return None if found is None else found.part(place)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if it was to the pool itself."""
@@ -206,7 +199,7 @@ def pools_of(
         model, before = take_apart(clone(estimator).fit(X, y, **weights), _WHAT)
     fitted = fitted_model(model)
     if not fitted.processes[0].evaluation.prior.dense:
-        return _in_blocks(model, before, X, y, train_sizes, resampling, sample_weight)
+        return _in_blocks(model, before, X, y, train_sizes, resampling, sample_weight, retune)
     if X is None:
         raise ValueError("Give X and y: only a model with inducing points keeps its rows.")
     X = inputs_of(model, before, X)
@@ -223,6 +216,7 @@ def _in_blocks(
     train_sizes: Any,
     resampling: str,
     sample_weight: Any,
+    retune: bool,
 ) -> BlockInputs:
     """Return the rows behind a fitted estimator with inducing points."""
     fitted, share, labels = fitted_model(model), None, None
@@ -237,7 +231,7 @@ def _in_blocks(
         table = inputs, labels
     if weight is not None:
         share = _population(weight, len(weight))
-    pools = block_pools(fitted, table, share)
+    pools = block_pools(fitted, table, share, retune=retune)
     each = np.full(pools[0].size, 1.0 / pools[0].size) if share is None else share
     sizes = _check_sizes(train_sizes, resampling, each)
     return BlockInputs(model, fitted, before, pools, labels, resampling, sizes)

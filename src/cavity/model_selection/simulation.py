@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cavity.arrays import Array
+from cavity.model_selection.block_pools import BlockInputs
 from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
 from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
@@ -83,12 +84,7 @@ def simulate_learning_curve(
         raise ValueError(
             f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
         )
-    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
-    if not inputs.dense:
-        raise ValueError(
-            "Simulated curves refit models without inducing points: leave n_inducing at None, or "
-            "use learning_curve()."
-        )
+    inputs = _dense(pools_of(estimator, X, y, train_sizes, resampling, sample_weight))
     if retune := retune and inputs.fitted.processes[0].tuned:
         inputs = replace(inputs, splits_noise=False)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
@@ -99,6 +95,16 @@ def simulate_learning_curve(
     _warn_about(source)
     means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
     return LearningCurve(source, [found.reports for found in refits], means, errors)
+
+
+def _dense(inputs: PoolInputs | BlockInputs) -> PoolInputs:
+    """Refuse models with inducing points."""
+    if isinstance(inputs, PoolInputs):
+        return inputs
+    raise ValueError(
+        "Simulated curves refit models without inducing points: leave n_inducing at None, or use "
+        "learning_curve()."
+    )
 
 
 def _refitter(inputs: PoolInputs) -> Refitter:

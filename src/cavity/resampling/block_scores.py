@@ -118,7 +118,8 @@ def tally(make: Score, pools: Sequence[BlockPool], solutions: Sequence[BlockSolu
     scoring = Scoring.of(make, pools, solutions)
     if len(pools) == 1:
         # Where the rows are: nothing but the sums has to travel.
-        return pools[0].blocks.reduce(_tally, scoring, solutions[0].state.name)
+        found: Tally = pools[0].blocks.reduce(_tally, scoring, solutions[0].state.name)
+        return found
     return reduce(added, (_tally_of(scoring, blocks) for blocks in _visited(pools, solutions)))
 
 
@@ -190,7 +191,7 @@ def _kept(rows: Rows, kept: Any, shared: None) -> BlockAnswer:
             "A block of rows was lost after its averages had been computed: compute the learning "
             "curve again."
         )
-    return BlockAnswer(rows._replace(X=None, memo=None), kept._replace(before=None))
+    return BlockAnswer(rows._replace(X=None, memo=None), kept)
 
 
 def _tally(rows: Rows, kept: Any, scoring: Scoring) -> tuple[Any, Tally]:
@@ -211,9 +212,15 @@ def _tally_chunk(chunk: Chunk) -> Tally:
     wrong = scores.pool_error(pool, held_out, occupancy)
     G = np.mean([c.G for c in pool], axis=0) * scores.scale**2
     squares = float(error**2 @ share), float(log_loss**2 @ share)
-    brier = None if brier is None else float(brier @ share)
-    means = (float(x @ share) for x in (error, log_loss, wrong, G))
-    return Tally(*means, brier, squares)
+    known = [float(x @ share) for x in (error, log_loss, wrong, G)]
+    return Tally(
+        known[0],
+        known[1],
+        known[2],
+        known[3],
+        None if brier is None else float(brier @ share),
+        squares,
+    )
 
 
 def _scores_of(scoring: Scoring, blocks: Answers, most: int | None) -> RowScores:

@@ -26,6 +26,7 @@ _FASTEST = 0.05
 _FARTHEST = 2.0
 """A step to the next size leads at most this many times as far as the last step."""
 _NEVER = float("inf")
+_NOTHING = Averages(None, None, None)
 
 
 class BlockSolution(NamedTuple):
@@ -144,11 +145,16 @@ def _solve(
 
 def _begin(pool: BlockPool, now: CurveRound, start: BlockSolution | None, state: str) -> CurveVisit:
     """Return what the rows add up to with the sites of a new size, in the cavities of a start."""
+    visit: Any = _from_size if start is not None else _from_fit
+    name: str | None = None
     if start is not None:
-        return pool.blocks.reduce(_from_size, now, state, start.state.name)
-    posterior = pool.prior.condition() if pool.posterior is None else pool.posterior
-    name = None if pool.fitted is None else pool.fitted.name
-    return pool.blocks.reduce(_from_fit, now._replace(averages=posterior), state, name)
+        name = start.state.name
+    else:
+        name = None if pool.fitted is None else pool.fitted.name
+        posterior = pool.prior.condition() if pool.posterior is None else pool.posterior
+        now = now._replace(averages=posterior)
+    found: CurveVisit = pool.blocks.reduce(visit, now, state, name)
+    return found
 
 
 def _from_fit(rows: Rows, sites: Any, now: CurveRound) -> tuple[RowAverages, CurveVisit]:
@@ -169,12 +175,12 @@ def _from_size(rows: Rows, kept: Any, now: CurveRound) -> tuple[RowAverages, Cur
     return _answer(rows, _further(kept.before, c, now.ahead), now, before=c)
 
 
-def _further(before: Averages | None, c: Averages, t: float) -> Averages:
+def _further(before: Averages, c: Averages, t: float) -> Averages:
     """Return where two sizes lead: variances as powers of the size, means as its logarithm.
 
     It saves an eighth to a quarter of the rounds.
     """
-    if before is None or t == 0.0:
+    if before.G is None or t == 0.0:
         return c
     G, chi = (b * (b / a) ** t for a, b in ((before.G, c.G), (before.response, c.response)))
     R, V = c.R + t * (c.R - before.R), np.maximum(c.V + t * (c.V - before.V), 0.0)
@@ -194,7 +200,7 @@ def _answer(
     c: Averages,
     now: CurveRound,
     kept: RowAverages | None = None,
-    before: Averages | None = None,
+    before: Averages = _NOTHING,
     lost: int = 0,
 ) -> tuple[RowAverages, CurveVisit]:
     """Return what a block keeps, and adds up to, once its cavities are known."""
@@ -204,7 +210,7 @@ def _answer(
         pairs = zip(kept.sites, sites, strict=True)
         sites = EffectiveSites(*(_between(a, b, now.step) for a, b in pairs))
     beyond = None if np.ndim(seen.beyond) == 0 else seen.beyond
-    own = RowAverages(*sites, *c[:4], before, beyond)
+    own = RowAverages(*sites, *c[:4], beyond, *before[:4])
     return own, CurveVisit(_sums(seen, sites), largest, lost)
 
 

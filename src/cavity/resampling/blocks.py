@@ -73,10 +73,18 @@ class RowAverages(NamedTuple):
     R: Array
     V: Array
     chi: Array | None
-    before: Averages | None = None
-    """The cavities of the size before."""
     beyond: Array | None = None
     """Variance that no site acts on, under a bound."""
+    G0: Array | None = None
+    """The cavities of the size before."""
+    R0: Array | None = None
+    V0: Array | None = None
+    chi0: Array | None = None
+
+    @property
+    def before(self) -> Averages:
+        """The cavities of the size before."""
+        return Averages(self.G0, self.R0, self.V0, self.chi0)
 
     @property
     def sites(self) -> EffectiveSites:
