@@ -32,7 +32,7 @@ from cavity.arrays.standard import (
     same_kind,
     to_numpy,
 )
-from cavity.arrays.threads import is_small, one_thread, threads_for
+from cavity.arrays.threads import is_small, one_thread, side_by_side, threads_for
 
 __all__ = [
     "Array",
@@ -61,6 +61,7 @@ __all__ = [
     "same_kind",
     "scale_both",
     "semidefinite_factor",
+    "side_by_side",
     "signed_gram",
     "solve_lower",
     "symmetric_product",

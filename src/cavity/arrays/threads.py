@@ -1,10 +1,19 @@
-"""One BLAS thread for small matrices: several spin while they wait for each other."""
+"""Which threads work: one for small matrices, BLAS's own for large ones, or one for each block.
 
+Several threads of BLAS spin while they wait for each other.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+T = TypeVar("T")
 
 _SMALL = 500
 """Rows up to which one thread is enough. Several would gain nothing, and would round differently
@@ -26,6 +35,34 @@ def one_thread() -> AbstractContextManager[Any]:
     # Entered and left in 10 µs.
     limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limits
+
+
+def side_by_side(call: Callable[..., T], jobs: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+    """Yield ``call(*job)`` for each job, in order, as many at a time as BLAS has threads.
+
+    Meanwhile BLAS has one thread: its own threads would leave everything but products to one.
+    """
+    count = _threads()
+    if count < 2:
+        yield from (call(*job) for job in jobs)
+        return
+    waiting: deque[Future[T]] = deque()
+    # What NumPy ignores, it shall ignore in the other threads as well.
+    here = partial(np.seterr, **np.geterr())
+    with one_thread(), ThreadPoolExecutor(count, initializer=here) as pool:
+        for job in jobs:
+            # Results wait for their turn; not too many of them.
+            if len(waiting) > count:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(call, *job))
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _threads() -> int:
+    """Return how many threads BLAS has at present."""
+    found = _controller().lib_controllers
+    return max((lib.num_threads for lib in found if lib.user_api == "blas"), default=1)
 
 
 @cache

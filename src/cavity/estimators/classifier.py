@@ -1,7 +1,6 @@
 """Gaussian process classification with scikit-learn's interface."""
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -9,32 +8,25 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
-from cavity.estimators.automatic import CLASS_AMPLITUDE
-from cavity.estimators.coding import BinaryTask, coding
-from cavity.estimators.fitted import FittedModel, comparison_of, warn_about, warn_of_loo
-from cavity.estimators.fitting import Setting, way_of_tuning
-from cavity.estimators.problems import binary_evidences, classifier_rule
+from cavity.estimators.blocks import in_blocks, is_table, over_blocks
+from cavity.estimators.fitted import FittedModel, warn_about, warn_of_loo
+from cavity.estimators.fitting import averaged
+from cavity.estimators.large import classes_in_blocks
+from cavity.estimators.plans import classes_in_memory
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
-    RowMap,
-    check_classes,
     check_prior_variance,
-    check_rows,
     check_tuning,
     is_auto,
     is_precomputed,
-    select_rows,
-    unweighted_rows,
     validate_inputs,
 )
-from cavity.inference import method, second_order_correction
+from cavity.inference import second_order_correction
 from cavity.likelihoods import Likelihood, likelihood
 
 
@@ -86,6 +78,11 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     average_hyperparameters : int
         Over how many random hyperparameters predictions are averaged, at the cost of one inference
         in `fit` for each; 0 uses the best ones only.
+    n_inducing : int, "auto" or None
+        Number of inducing points; with them, time is proportional to the number of rows. "auto" has
+        none up to 3,000 rows (1,500 if the kernel is chosen) and up to 500 beyond.
+    inducing_points : array-like of shape (m, n_features) or None
+        Inducing points of your own.
     verbose : int
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
@@ -98,6 +95,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         Approximate log evidence; the mean over the binary problems for more than two classes.
     loo_proba_, fixed_kernel_loo_proba_ : ndarrays of shape (n_samples, n_classes)
     kernel_comparison_ : table of the kernels that kernel="auto" has tried
+    inducing_points_, inducing_left_over_, inducing_gain_ : arrays or lists of arrays, floats
     converged_, n_iter_ : bool and int
     base_estimator_ : object
     n_features_in_ : int
@@ -141,6 +139,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         verbose: int = 0,
         hyperprior: Any = None,
         average_hyperparameters: int = 0,
+        n_inducing: Any = None,
+        inducing_points: Any = None,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -157,11 +157,15 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self.verbose = verbose
         self.hyperprior = hyperprior
         self.average_hyperparameters = average_hyperparameters
+        self.n_inducing = n_inducing
+        self.inducing_points = inducing_points
 
+    _model: FittedModel
+    classes_: Array
     # Where a warm start begins, for each binary problem.
     _thetas: Sequence[Array] = ()
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessClassifier":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "GaussianProcessClassifier":
         """Tune the kernel by maximising the evidence, then infer the posterior.
 
         ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
@@ -176,20 +180,13 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         check_tuning(self)
-        X, y = validate_inputs(self, X, y)
-        check_classification_targets(y)
-        labels = np.unique(y, return_inverse=True)[1]
-        merge = not is_precomputed(self.kernel) and not method(self.inference).ordered
-        rows = check_rows(sample_weight, X, labels, classifier_rule(self), merge=merge)
-        classes, codes = np.unique(y[rows.index], return_inverse=True)
-        check_classes(self, classes)
-        split = coding(len(classes), self.multi_class)
-        tasks = split.tasks(codes)
-        setting = self._setting(X, rows, tasks)
-        processes, comparison = way_of_tuning(self, setting.rule)(self, setting)
-        self.classes_, self.n_classes_ = classes, len(classes)
-        absent = unweighted_rows(self, X, rows)
-        self._model = FittedModel(processes, rows, absent, split, comparison=comparison)
+        prepare = classes_in_blocks if in_blocks(self, X) else classes_in_memory
+        before = self._thetas if self.warm_start and not is_auto(self.kernel) else ()
+        task = prepare(self, X, y, sample_weight, before)
+        processes, comparison = task.way(self, task.setting)
+        processes = averaged(self, task.setting.rngs, processes)
+        self._model = task.model(processes, comparison=comparison)
+        self.classes_, self.n_classes_ = task.classes, self._model.coding.n_classes
         self._thetas = [process.rule.theta for process in processes]
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
         reports = [fit.report for fit in self._model.fits]
@@ -197,26 +194,11 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self.n_iter_ = max(report.n_iter for report in reports)
         end_fit(self, X, y, sample_weight)
 
-    def _setting(self, X: Any, rows: RowMap, tasks: list[BinaryTask]) -> Setting:
-        own = [rows.index[t.rows] if is_precomputed(self.kernel) else None for t in tasks]
-        before = self._thetas if self.warm_start and not is_auto(self.kernel) else ()
-        evidences_of = partial(
-            binary_evidences, classifier=self, X=X, rows=rows, tasks=tasks, before=before
-        )
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(tasks))
-        return Setting(
-            evidences_of,
-            classifier_rule(self),
-            select_rows(X, rows.index),
-            amplitude=CLASS_AMPLITUDE,
-            noise=False,
-            rngs=list(map(np.random.RandomState, seeds)),
-            columns=own,
-        )
-
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row of an array (n_samples, n_features)."""
         check_is_fitted(self, "_model")
+        if is_table(X):
+            return over_blocks(X, self.predict)
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean is enough; no variance is needed.
             X = validate_inputs(self, X, reset=False)
@@ -232,6 +214,8 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         """
         check_is_fitted(self, "_model")
         self._check_has_proba()
+        if is_table(X):
+            return over_blocks(X, self.predict_log_proba)
         return self._model.scores(*self._checked(X, prior_variance))
 
     def predict_proba(self, X: Any, prior_variance: Any = None) -> Array:
@@ -273,14 +257,32 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     @property
     def loo_is_believable_(self) -> bool:
         """Whether `loo_proba_` accounts for the tuning; if not, use `cavity.cross_val_tuned`."""
+        return self._fitted.loo_is_believable
+
+    @property
+    def _fitted(self) -> FittedModel:
         check_is_fitted(self, "_model")
-        return self._model.loo_is_believable
+        return self._model
+
+    @property
+    def inducing_points_(self) -> Any:
+        """The inducing points; a list with those of each binary problem, if there are several."""
+        return self._fitted.inducing_points()
+
+    @property
+    def inducing_left_over_(self) -> float:
+        """Share of the prior variance at the rows that the inducing points leave over."""
+        return max(found.left_over for found in self._fitted.coverages())
+
+    @property
+    def inducing_gain_(self) -> float | None:
+        """Log evidence gained by the last doubling of their number; if small, there are enough."""
+        return self._fitted.inducing_gain()
 
     @property
     def kernel_comparison_(self) -> Any:
         """The kernels that kernel="auto" has tried, the best first."""
-        check_is_fitted(self, "_model")
-        return comparison_of(self._model)
+        return self._fitted.kernel_comparison()
 
     @property
     def evidence_correction_(self) -> float:
@@ -288,26 +290,24 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
 
         Like the evidence, it is the mean over the binary problems.
         """
-        check_is_fitted(self, "_model")
-        fits = self._model.fits
-        if not all(fit.method.corrected for fit in fits):
+        fits = self._fitted.fits
+        if not all(fit.method.corrected and fit.problem.prior.dense for fit in fits):
             raise AttributeError(
-                "Only the evidence of inference='ep' (with power one) has this correction."
+                "Only the evidence of inference='ep' (with power one, and without inducing points) "
+                "has this correction."
             )
         return float(np.mean([second_order_correction(fit) for fit in fits]))
 
     @property
     def base_estimator_(self) -> Any:
         """The latent process, or an object with a list ``estimators_`` of them."""
-        check_is_fitted(self, "_model")
-        processes = self._model.processes
+        processes = self._fitted.processes
         return processes[0] if self.n_classes_ == 2 else SimpleNamespace(estimators_=processes)
 
     @property
     def kernel_(self) -> Any:
         """The kernel with its tuned hyperparameters; a CompoundKernel for several classes."""
-        check_is_fitted(self, "_model")
-        kernels = [process.kernel_ for process in self._model.processes]
+        kernels = [process.kernel_ for process in self._fitted.processes]
         return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
 
     def log_marginal_likelihood(
@@ -320,8 +320,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         problems, and ``theta`` holds either one kernel's values, used for all problems, or those of
         all kernels, concatenated. The fitted kernel never changes.
         """
-        check_is_fitted(self, "_model")
-        return self._model.log_evidence(theta, eval_gradient)
+        return self._fitted.log_evidence(theta, eval_gradient)
 
     def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the latent function at each row (two classes only).

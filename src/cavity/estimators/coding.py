@@ -1,10 +1,10 @@
 """How labels become binary problems, and how their answers become class probabilities."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,6 +19,35 @@ class BinaryTask(NamedTuple):
 
     rows: Array
     labels: Array
+
+
+Code = Callable[[Array], Array]
+"""From targets as they are to those of one problem."""
+
+
+@dataclass(frozen=True)
+class ClassCode:
+    """One class against the others."""
+
+    label: Any
+
+    def __call__(self, y: Array) -> Array:
+        """Return 1 for this class and −1 for all others."""
+        return _signs(np.asarray(y) == self.label)
+
+
+@dataclass(frozen=True)
+class TargetCode:
+    """A real target in the model's units; one column, if there are several."""
+
+    column: int | None
+    origin: float
+    scale: float
+
+    def __call__(self, y: Array) -> Array:
+        """Return the target in these units."""
+        own = np.asarray(y if self.column is None else y[:, self.column], dtype=float)
+        return (own - self.origin) / self.scale
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array
-from cavity.estimators.process import FittedProcess, block_slices, part_of
+from cavity.estimators.process import Coverage, FittedProcess, block_slices, part_of
 from cavity.estimators.validation import RowMap
 from cavity.inference import Fit
 from cavity.sites import Marginals
@@ -37,7 +37,36 @@ class FittedModel:
     @property
     def loo_is_believable(self) -> bool:
         """Whether leave-one-out predictions account for the tuning well enough."""
-        return all(process.response.believable for process in self.processes if process.tuned)
+        return all(p.response.believable for p in self.processes if p.responds)
+
+    def kernel_comparison(self) -> Any:
+        """Return the table of the kernels that were tried; an AttributeError if none was chosen."""
+        if self.comparison is None:
+            raise AttributeError("Only kernel='auto' compares kernels.")
+        return self.comparison
+
+    def coverages(self) -> list[Coverage]:
+        """How well the inducing points stand for the table; an AttributeError if there are none."""
+        found = [process.coverage for process in self.processes if process.coverage is not None]
+        if not found:
+            raise AttributeError("This model was fitted without inducing points: see n_inducing.")
+        return found
+
+    def inputs(self) -> Any:
+        """Return the training inputs; None with inducing points."""
+        [process] = self.processes
+        return process.X_train_ if process.coverage is None else None
+
+    def inducing_points(self) -> Any:
+        """Return the inducing points of the process, or a list with those of each."""
+        self.coverages()
+        found = [process.evaluation.prior.Z for process in self.processes]
+        return found[0] if len(found) == 1 else found
+
+    def inducing_gain(self) -> float | None:
+        """Return the log evidence gained by the last doubling, the mean over the processes."""
+        gains = [found.gain for found in self.coverages() if found.gain is not None]
+        return float(np.mean(gains)) if gains else None
 
     @property
     def fits(self) -> list[Fit]:
@@ -175,8 +204,9 @@ def warn_of_loo(model: FittedModel) -> None:
         )
 
 
-def comparison_of(model: FittedModel) -> Any:
-    """Return the table of the kernels that were tried; an AttributeError if there was no choice."""
-    if model.comparison is None:
-        raise AttributeError("Only kernel='auto' compares kernels.")
-    return model.comparison
+def require_dense(model: FittedModel, name: str) -> None:
+    """Raise an AttributeError if an attribute does not go with inducing points."""
+    if model.processes[0].coverage is not None:
+        raise AttributeError(
+            f"{name} belongs to the covariances of all rows: leave out n_inducing."
+        )

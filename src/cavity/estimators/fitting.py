@@ -46,6 +46,8 @@ class Setting(NamedTuple):
     """One for each problem."""
     columns: Sequence[Array | None]
     """With a precomputed kernel: which columns of new covariances belong to each problem."""
+    further: int = 0
+    """How many searches come after these."""
 
 
 Found = tuple[list[FittedProcess], KernelComparison | None]
@@ -59,12 +61,11 @@ def way_of_tuning(estimator: Any, rule: Rule) -> Callable[[Any, Setting], Found]
     return _maximised
 
 
-def _averaged(
-    estimator: Any, setting: Setting, processes: list[FittedProcess]
+def averaged(
+    estimator: Any, rngs: Sequence[np.random.RandomState], processes: list[FittedProcess]
 ) -> list[FittedProcess]:
     """Let predictions be averages over hyperparameters, if the estimator wants that."""
-    count = int(estimator.average_hyperparameters)
-    each = zip(processes, setting.rngs, strict=True)
+    count, each = int(estimator.average_hyperparameters), zip(processes, rngs, strict=True)
     return [process.averaged(count, rng) for process, rng in each] if count else processes
 
 
@@ -72,7 +73,8 @@ def _under_hierarchy(estimator: Any, setting: Setting) -> Found:
     """Tune under the hierarchical prior; one kernel, or the best of several."""
     vectors = isinstance(setting.X, np.ndarray)
     spreads, comparison = spreads_of(setting.X) if vectors else None, None
-    progress = progress_of_starts(estimator, [1] * len(setting.columns))
+    counts = [1] * len(setting.columns)
+    progress = progress_of_starts(estimator, counts, setting.further)
     with threads_for(len(setting.X)), _reported(progress) as report:
         if is_auto(estimator.kernel):
             kernels = candidates(setting.X, noise=setting.noise)
@@ -85,8 +87,7 @@ def _under_hierarchy(estimator: Any, setting: Setting) -> Found:
             tuned = list(map(integrate, evidences, each, progress))
         report(tuned)
     around = zip(tuned, setting.columns, strict=True)
-    processes = [FittedProcess.around(found.posterior, own) for found, own in around]
-    return _averaged(estimator, setting, processes), comparison
+    return [FittedProcess.around(found.posterior, own) for found, own in around], comparison
 
 
 @contextmanager
@@ -110,7 +111,10 @@ def _maximised(estimator: Any, setting: Setting) -> Found:
     """Maximise the evidence, times a prior density of the hyperparameters if there is one."""
     evidences = setting.evidences_of(setting.rule)
     how, n_jobs, n_restarts = estimator.optimizer, estimator.n_jobs, estimator.n_restarts_optimizer
-    tunes, progress = how is not None, partial(progress_of_starts, estimator)
+    tunes, progress = (
+        how is not None,
+        partial(progress_of_starts, estimator, further=setting.further),
+    )
     starts = [
         starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
         for evidence, rng in zip(evidences, setting.rngs, strict=True)
@@ -128,7 +132,7 @@ def _maximised(estimator: Any, setting: Setting) -> Found:
         FittedProcess(evaluation, own, best.at_bounds, tuned=bool(begin))
         for evaluation, own, best, begin in each
     ]
-    return _averaged(estimator, setting, processes), None
+    return processes, None
 
 
 def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> Evaluation:

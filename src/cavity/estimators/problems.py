@@ -17,8 +17,9 @@ from cavity.estimators.validation import (
     training_inputs,
 )
 from cavity.evidence import Evidence, Hyperprior
+from cavity.inference import Method
 from cavity.kernels import Rule
-from cavity.likelihoods import Gaussian, likelihood
+from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
 _SMALLEST_NOISE = 1e-20
 """Zero noise would mean sites of infinite precision."""
@@ -39,9 +40,7 @@ def binary_evidences(
 ) -> list[Evidence]:
     """Return the evidence of each binary problem, at the hyperparameters found before, if any."""
     model = likelihood(classifier.likelihood)
-    options = {} if classifier.tol is None else {"tol": classifier.tol}
-    method = methods.method(classifier.inference, max_iter=classifier.max_iter_predict, **options)
-    check_offers(model, method)
+    method = method_of(classifier, model)
     prior = density(classifier, rule)
     known = [len(theta) for theta in before] == [len(rule.theta)] * len(tasks)
     found = []
@@ -51,6 +50,14 @@ def binary_evidences(
         weight = rows.weight[own]
         found.append(Evidence.of(start, inputs, [labels], model, method, weight, prior))
     return found
+
+
+def method_of(classifier: Any, model: Likelihood) -> Method:
+    """Return a classifier's inference method, which must suit its likelihood."""
+    options = {} if classifier.tol is None else {"tol": classifier.tol}
+    method = methods.method(classifier.inference, max_iter=classifier.max_iter_predict, **options)
+    check_offers(model, method)
+    return method
 
 
 def density(estimator: Any, rule: Rule) -> Hyperprior | None:
@@ -96,5 +103,10 @@ def scaling(y: Array, weight: Array, normalize: bool) -> tuple[Array, Array]:
         return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
     mean = np.average(y, axis=0, weights=weight)
     scale = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight))
+    return mean, nonzero_scale(mean, scale)
+
+
+def nonzero_scale(mean: Array, scale: Array) -> Array:
+    """Return what to divide targets by: that of a constant one is one."""
     constant = scale < 10.0 * np.finfo(scale.dtype).eps * np.abs(mean)
-    return mean, np.where(constant | (scale == 0.0), 1.0, scale)
+    return np.where(constant | (scale == 0.0), 1.0, scale)

@@ -3,13 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
 from cavity.estimators.coding import binary_log_proba
-from cavity.evidence import Evaluation, HyperPosterior, NormalPrior, Response, posterior_at, respond
+from cavity.evidence import (
+    Evaluation,
+    HyperPosterior,
+    Hyperprior,
+    NormalPrior,
+    Response,
+    posterior_at,
+    respond,
+)
 from cavity.inference import Fit
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood
@@ -19,8 +27,19 @@ _BLOCK_BYTES = 16 * 2**20
 """Memory for the covariances of one block of new inputs with the training inputs."""
 _VAGUE = 10.0
 """Standard deviation of log hyperparameters without a prior."""
+_NEGLIGIBLE = 1e-3
+"""Hyperparameters per row: with fewer, tuning without a row changes less than can be seen."""
 _BLOCK_ROWS = 2**14
 """Maximum rows of a block: averages over a latent value take several nodes per row."""
+
+
+class Coverage(NamedTuple):
+    """How well inducing points stand for a table."""
+
+    left_over: float
+    """Share of the prior variance that they leave over."""
+    gain: float | None
+    """Log evidence gained by the last doubling of their number."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +58,10 @@ class FittedProcess:
     """The posterior of the hyperparameters, if the tuning has found it."""
     others: Sequence[Evaluation] = ()
     """At other hyperparameters, over which predictions are averaged."""
+    prior: Hyperprior | None = None
+    """The density of the hyperparameters that the tuning has used, if not the evidence's own."""
+    coverage: Coverage | None = None
+    """Of inducing points."""
 
     @classmethod
     def around(cls, posterior: HyperPosterior, columns: Array | None) -> "FittedProcess":
@@ -54,12 +77,23 @@ class FittedProcess:
         if self.given is not None:
             return self.given
         evidence, theta = self.evaluation.evidence, self.evaluation.theta
-        if evidence.hyperprior is not None:
-            return posterior_at(self.evaluation, evidence.hyperprior)
+        prior = self.prior or evidence.hyperprior
+        if prior is not None:
+            return posterior_at(self.evaluation, prior)
         free = ~np.any(np.isclose(evidence.rule.bounds, theta[:, None], atol=1e-3), axis=1)
         return posterior_at(
             self.evaluation, NormalPrior(theta, _VAGUE * np.eye(len(theta))[:, free])
         )
+
+    @property
+    def responds(self) -> bool:
+        """Whether leaving a row out of the tuning changes anything worth computing.
+
+        With inducing points it takes visits to all rows, and on large tables nothing changes.
+        """
+        if not self.tuned or self.coverage is None:
+            return self.tuned
+        return len(self.rule.theta) > _NEGLIGIBLE * len(self.fits[0].cavities.mean)
 
     @cached_property
     def response(self) -> Response:
@@ -81,7 +115,7 @@ class FittedProcess:
         With ``tuned_without``, the kernel is tuned without the row as well.
         """
         here = [fit.cavities for fit in self.fits]
-        moved = self.response.cavities if tuned_without and self.tuned else here
+        moved = self.response.cavities if tuned_without and self.responds else here
         if not self.others:
             return moved
         mixed = self._mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
@@ -108,8 +142,8 @@ class FittedProcess:
 
     @property
     def X_train_(self) -> Any:
-        """Training inputs."""
-        return self.evaluation.prior.X
+        """What new inputs are compared with: training inputs, or inducing points."""
+        return self.evaluation.prior.points
 
     @property
     def kernel_(self) -> Any:
@@ -142,10 +176,9 @@ class FittedProcess:
         return self._mixed(found) if self.others else found[0]
 
     def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
-        rule = evaluation.prior.rule
-        K_star = self._cross(X, rule)
-        own = rule.diag(X) if prior_variance is None else prior_variance
-        return [fit.posterior.predict(K_star, own) for fit in evaluation.fits]
+        cross = self._cross(X, evaluation)
+        own = evaluation.prior.rule.diag(X) if prior_variance is None else prior_variance
+        return [fit.posterior.predict(cross, own) for fit in evaluation.fits]
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
@@ -157,8 +190,8 @@ class FittedProcess:
         return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
     def _means(self, evaluation: Evaluation, X: Any) -> list[Array]:
-        K_star = self._cross(X, evaluation.prior.rule)
-        return [K_star @ fit.posterior.alpha for fit in evaluation.fits]
+        cross = self._cross(X, evaluation)
+        return [fit.posterior.predicted_mean(cross) for fit in evaluation.fits]
 
     def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
@@ -180,9 +213,8 @@ class FittedProcess:
         return np.mean(found, axis=0) + between if self.others else found[0]
 
     def _covariance(self, evaluation: Evaluation, X: Any) -> Array:
-        rule = evaluation.prior.rule
-        posterior = evaluation.fits[0].posterior
-        return posterior.predict_covariance(self._cross(X, rule), rule.matrix(X))
+        posterior, prior = evaluation.fits[0].posterior, evaluation.prior.rule.matrix(X)
+        return posterior.predict_covariance(self._cross(X, evaluation), prior)
 
     def draws(self, X: Any, count: int, rng: Any) -> Array:
         """Draw functions from their joint posterior, without noise: (targets, count, inputs).
@@ -196,13 +228,13 @@ class FittedProcess:
 
     def _draws(self, evaluation: Evaluation, X: Any, count: int, rng: Any) -> Array:
         rule, fits = evaluation.prior.rule, evaluation.fits
-        K_star, prior = self._cross(X, rule), rule.matrix(X, X)
-        C = fits[0].posterior.predict_covariance(K_star, prior)
+        cross, prior = self._cross(X, evaluation), rule.matrix(X, X)
+        C = fits[0].posterior.predict_covariance(cross, prior)
         # Below this, the difference of the two matrices is rounding error.
         tol = len(X) * np.finfo(float).eps * float(np.max(np.diagonal(prior)))
         F = semidefinite_factor(C, tol)
         drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
-        mean = np.array([K_star @ fit.posterior.alpha for fit in fits])
+        mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
         return np.asarray(mean[:, None] + drawn)
 
     def drawn_log_proba(self, X: Any, count: int, rng: Any) -> tuple[Array, Array]:
@@ -215,15 +247,15 @@ class FittedProcess:
 
     def averages(self, sets: Iterable[Any]) -> list[Marginals]:
         """Return mean and variance of each latent function's average over each set of inputs."""
-        found = [
-            (self._cross(X, self.rule).mean(axis=0), self.rule.matrix(X, X).mean()) for X in sets
-        ]
-        K_star, own = (np.array(part) for part in zip(*found, strict=True))
-        return [fit.posterior.predict(K_star, own) for fit in self.fits]
+        here, rule = self.evaluation, self.rule
+        found = [(self._cross(X, here).mean(axis=0), rule.matrix(X, X).mean()) for X in sets]
+        cross, own = (np.array(part) for part in zip(*found, strict=True))
+        return [fit.posterior.predict(cross, own) for fit in self.fits]
 
-    def _cross(self, X: Any, rule: Rule) -> Array:
-        """Return the covariances of new inputs with the training inputs."""
-        return rule.matrix(X if self.columns is None else X[:, self.columns], self.X_train_)
+    def _cross(self, X: Any, evaluation: Evaluation) -> Array:
+        """Return what the posteriors need of new inputs."""
+        own = X if self.columns is None else X[:, self.columns]
+        return evaluation.prior.cross(own)
 
 
 def block_slices(n: int, n_train: int) -> Iterator[slice]:

@@ -64,8 +64,13 @@ class FitProgress:
             )
 
 
-def progress_of_starts(estimator: Any, counts: Sequence[int]) -> list[FitProgress]:
-    """Tell the callbacks that the fit begins; return a report for each start of each problem."""
+def progress_of_starts(
+    estimator: Any, counts: Sequence[int], further: int = 0
+) -> list[FitProgress]:
+    """Tell the callbacks that the fit begins; return a report for each start of each problem.
+
+    After them ``further`` searches may follow, on larger tables.
+    """
     several = len(counts) > 1
     names = [
         (f"problem {i} of {len(counts)}, " if several else "") + f"start {j} of {count}"
@@ -75,15 +80,25 @@ def progress_of_starts(estimator: Any, counts: Sequence[int]) -> list[FitProgres
     return [
         # Workers need the estimator for its callbacks only.
         FitProgress(name, estimator.verbose, None if context is None else estimator, context)
-        for name, context in zip(names, _begin_fit(estimator, len(names)), strict=True)
+        for name, context in zip(names, _begin_fit(estimator, len(names), further), strict=True)
     ]
 
 
-def _begin_fit(estimator: Any, starts: int) -> list[Any]:
+def progress_of_rung(estimator: Any, name: str) -> FitProgress:
+    """Return the report of a search on a larger table, within a fit that has begun."""
+    context = None
+    if hasattr(estimator, "_skl_callbacks") and hasattr(estimator, "_callback_fit_ctx"):
+        context = estimator._callback_fit_ctx.subcontext(task_name=name, max_subtasks=None)
+    return FitProgress(name, estimator.verbose, None if context is None else estimator, context)
+
+
+def _begin_fit(estimator: Any, starts: int, further: int) -> list[Any]:
     """Tell the estimator's callbacks that a fit begins; return a context for each start in it."""
     if not hasattr(estimator, "_init_callback_context"):
         return [None] * starts
-    root = estimator._init_callback_context(max_subtasks=starts, sequential_subtasks=False)
+    root = estimator._init_callback_context(
+        max_subtasks=starts + further, sequential_subtasks=False
+    )
     root.call_on_fit_task_begin(estimator=estimator)
     if not hasattr(estimator, "_skl_callbacks"):
         return [None] * starts

@@ -1,5 +1,6 @@
 """Gaussian process regression with scikit-learn's interface."""
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,25 +11,21 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
-from cavity.estimators.fitted import FittedModel, comparison_of, warn_about, warn_of_loo
-from cavity.estimators.fitting import Setting, way_of_tuning
-from cavity.estimators.problems import noise_variances, regressor_rule, scaling, target_evidence
-from cavity.estimators.process import FittedProcess
+from cavity.estimators.blocks import in_blocks, is_table, over_blocks
+from cavity.estimators.fitted import FittedModel, require_dense, warn_about, warn_of_loo
+from cavity.estimators.fitting import averaged
+from cavity.estimators.large import targets_in_blocks
+from cavity.estimators.plans import targets_in_memory
+from cavity.estimators.problems import regressor_rule
 from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
-    RowMap,
     check_prior_variance,
-    check_rows,
     check_tuning,
     is_auto,
     is_precomputed,
-    select_rows,
-    unweighted_rows,
     validate_inputs,
 )
-from cavity.evidence import Evidence
-from cavity.kernels import Rule
 
 
 class GaussianProcessRegressor(
@@ -55,7 +52,7 @@ class GaussianProcessRegressor(
     optimizer : "fmin_l_bfgs_b", callable or None
         How to tune the kernel's hyperparameters by maximising the evidence. None keeps them fixed.
     n_restarts_optimizer : int
-        Number of additional starts of the tuning, drawn log-uniformly within the kernel's bounds.
+        Number of additional starts, drawn log-uniformly within the kernel's bounds.
     normalize_y : bool
         Whether to scale the targets to zero mean and unit variance before fitting.
     copy_X_train : bool
@@ -65,11 +62,9 @@ class GaussianProcessRegressor(
     random_state : int, RandomState instance or None
         Controls the random restarts.
     inference : {"exact", "ep", "laplace", "variational", "ensemble", "naive", "sequential"}, Method
-        With Gaussian noise, "exact" and the next three give the same posterior. The mean field
-        methods approximate its variances and evidence; they are there for study.
+        With Gaussian noise the first four give the same posterior; the others are for study.
     n_jobs : int or None
-        Number of starts to tune in parallel. Above 500 rows the results may differ by rounding,
-        because each worker has fewer BLAS threads.
+        Number of starts to tune in parallel; above 500 rows results may differ by rounding.
     hyperprior : None, "hierarchical" or Hyperprior
         Prior of the hyperparameters. None maximises the evidence, as scikit-learn does, which
         overfits many length scales. "hierarchical" lets them deviate from a common level by a
@@ -77,7 +72,12 @@ class GaussianProcessRegressor(
         `cavity.evidence.Hyperprior`, is added to the log evidence.
     average_hyperparameters : int
         Over how many random hyperparameters predictions are averaged, at the cost of one inference
-        in `fit` for each; 0 uses the best ones only.
+        for each; 0 uses the best ones only.
+    n_inducing : int, "auto" or None
+        Number of inducing points; with them, time is proportional to the number of rows. "auto" has
+        none up to 3,000 rows (1,500 if the kernel is chosen) and up to 500 beyond.
+    inducing_points : array-like of shape (m, n_features) or None
+        Inducing points of your own.
     verbose : int
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
@@ -88,10 +88,11 @@ class GaussianProcessRegressor(
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
     L_ : ndarray of shape (n_samples, n_samples)
-    X_train_, y_train_ : training inputs, equal examples merged, and their (normalised) targets
+    X_train_, y_train_ : training inputs, equal ones merged, and targets; None if inducing
     loo_mean_, loo_std_, fixed_kernel_loo_mean_, fixed_kernel_loo_std_ : ndarrays of shape \
             (n_samples,) or (n_samples, n_targets)
     kernel_comparison_ : table of the kernels that kernel="auto" has tried
+    inducing_points_, inducing_left_over_, inducing_gain_ : arrays or lists of arrays, floats
     n_features_in_, feature_names_in_ : int and ndarray of str
 
     Examples
@@ -113,6 +114,9 @@ class GaussianProcessRegressor(
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
     }
 
+    _model: FittedModel
+    y_train_: Any
+
     def __init__(
         self,
         kernel: Any = None,
@@ -129,6 +133,8 @@ class GaussianProcessRegressor(
         verbose: int = 0,
         hyperprior: Any = None,
         average_hyperparameters: int = 0,
+        n_inducing: Any = None,
+        inducing_points: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -143,8 +149,10 @@ class GaussianProcessRegressor(
         self.verbose = verbose
         self.hyperprior = hyperprior
         self.average_hyperparameters = average_hyperparameters
+        self.n_inducing = n_inducing
+        self.inducing_points = inducing_points
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GaussianProcessRegressor":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "GaussianProcessRegressor":
         """Tune the kernel by maximising the evidence, then infer the posterior.
 
         ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
@@ -159,40 +167,14 @@ class GaussianProcessRegressor(
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         check_tuning(self)
-        X, y = validate_inputs(self, X, y, multi_output=True, y_numeric=True)
-        y = np.asarray(y, dtype=np.float64)
-        self._check_n_targets(y)
-        noise = noise_variances(self.alpha, len(y))
-        labels, merge = np.column_stack([y, noise]), not is_precomputed(self.kernel)
-        rows = check_rows(sample_weight, X, labels, regressor_rule(self), merge=merge)
-        normalize = self.normalize_y or is_auto(self.kernel)
-        origin, scale = scaling(y[rows.index], rows.weight, normalize)
-        y_train = (y[rows.index] - origin) / scale
-        setting = self._setting(X, rows, y_train, noise)
-        processes, tried = way_of_tuning(self, setting.rule)(self, setting)
-        unweighted = unweighted_rows(self, X, rows)
-        self._model = FittedModel(processes, rows, unweighted, None, origin, scale, noise, tried)
-        self.X_train_, self.y_train_ = processes[0].X_train_, y_train
+        prepare = targets_in_blocks if in_blocks(self, X) else targets_in_memory
+        task = prepare(self, X, y, sample_weight)
+        processes, comparison = task.way(self, task.setting)
+        processes = averaged(self, task.setting.rngs, processes)
+        self._model = task.model(processes, comparison=comparison)
+        self.X_train_, self.y_train_ = self._model.inputs(), task.targets
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
         end_fit(self, X, y, sample_weight)
-
-    def _setting(self, X: Any, rows: RowMap, y: Array, noise: Array) -> Setting:
-        def evidences_of(rule: Rule) -> list[Evidence]:
-            return [target_evidence(rule, self, X, rows, y, noise)]
-
-        own = [rows.index if is_precomputed(self.kernel) else None]
-        amplitude = float(np.mean(np.average(y**2, axis=0, weights=rows.weight))) or 1.0
-        rule, trained = regressor_rule(self), select_rows(X, rows.index)
-        rngs = [check_random_state(self.random_state)]
-        return Setting(evidences_of, rule, trained, amplitude, True, rngs, own)
-
-    def _check_n_targets(self, y: Array) -> None:
-        seen = y.shape[1] if y.ndim == 2 else 1
-        if self.n_targets is not None and seen != self.n_targets:
-            raise ValueError(
-                "The number of targets seen in `y` is different from the parameter `n_targets`. "
-                f"Got {seen} != {self.n_targets}."
-            )
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None
@@ -213,16 +195,19 @@ class GaussianProcessRegressor(
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        if is_table(X):
+            return over_blocks(X, partial(self.predict, return_std=return_std))
         fitted = hasattr(self, "_model")
         X = validate_inputs(self, X, reset=not fitted)
         if not fitted:
             return self._predict_prior(X, return_std, return_cov)
-        if return_cov:
-            return self._unscaled(self._process.mean(X)), self._covariance(X)
-        if not return_std:
-            return self._unscaled(self._process.mean(X))
-        given = check_prior_variance(self.kernel, self.X_train_, prior_variance, len(X))
-        latents = self._process.predict(X, given)
+        if return_cov or not return_std:
+            mean = self._unscaled(self._model.processes[0].mean(X))
+            return (mean, self._covariance(X)) if return_cov else mean
+        given = check_prior_variance(
+            self.kernel, self._model.processes[0].X_train_, prior_variance, len(X)
+        )
+        latents = self._model.processes[0].predict(X, given)
         mean = self._unscaled([q.mean for q in latents])
         return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._model.scale
 
@@ -243,7 +228,7 @@ class GaussianProcessRegressor(
                 "With kernel='precomputed' the covariances among new examples are not available: "
                 "return_cov needs a kernel object."
             )
-        covariance = self._process.covariance(X)
+        covariance = self._model.processes[0].covariance(X)
         return np.multiply.outer(covariance, np.squeeze(self._model.scale**2))
 
     def _shaped(self, columns: list[Array]) -> Array:
@@ -251,10 +236,6 @@ class GaussianProcessRegressor(
 
     def _unscaled(self, columns: list[Array]) -> Array:
         return self._shaped(columns) * self._model.scale + self._model.origin
-
-    @property
-    def _process(self) -> FittedProcess:
-        return self._model.processes[0]
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw ``n_samples`` functions from the posterior (or the prior) at given inputs.
@@ -271,23 +252,22 @@ class GaussianProcessRegressor(
     @property
     def kernel_(self) -> Any:
         """The kernel with its tuned hyperparameters."""
-        check_is_fitted(self, "_model")
-        return self._process.kernel_
+        return self._fitted.processes[0].kernel_
 
     @property
     def alpha_(self) -> Array:
         """Dual coefficients: predictions are ``K(X, X_train_) @ alpha_``."""
-        check_is_fitted(self, "_model")
-        columns = [fit.posterior.alpha for fit in self._process.fits]
-        return np.stack(columns, axis=1).reshape(self.y_train_.shape)
+        require_dense(self._fitted, "alpha_")
+        columns = np.stack([fit.posterior.alpha for fit in self._model.processes[0].fits], axis=1)
+        return columns.reshape(self.y_train_.shape)
 
     @property
     def L_(self) -> Array:
         """Lower Cholesky factor of the training covariance, noise included."""
-        check_is_fitted(self, "_model")
+        require_dense(self._fitted, "L_")
         rows = self._model.rows
         noise = self._model.noise[rows.index] / rows.weight
-        return cholesky(add_to_diagonal(copy(self._process.evaluation.prior.K), noise))
+        return cholesky(add_to_diagonal(copy(self._model.processes[0].evaluation.prior.K), noise))
 
     @property
     def loo_mean_(self) -> Array:
@@ -314,24 +294,41 @@ class GaussianProcessRegressor(
         return self._loo(tuned_without=False)[1]
 
     def _loo(self, *, tuned_without: bool) -> tuple[Array, Array]:
-        check_is_fitted(self, "_model")
         if tuned_without:
-            warn_of_loo(self._model)
-        found, noise = self._model.loo_marginals(tuned_without=tuned_without), self._model.noise
+            warn_of_loo(self._fitted)
+        found, noise = self._fitted.loo_marginals(tuned_without=tuned_without), self._model.noise
         std = self._shaped([np.sqrt(q.variance + noise) for q in found]) * self._model.scale
         return self._unscaled([q.mean for q in found]), std
 
     @property
     def loo_is_believable_(self) -> bool:
         """Whether `loo_mean_` accounts for the tuning; if not, use `cavity.cross_val_tuned`."""
+        return self._fitted.loo_is_believable
+
+    @property
+    def _fitted(self) -> FittedModel:
         check_is_fitted(self, "_model")
-        return self._model.loo_is_believable
+        return self._model
+
+    @property
+    def inducing_points_(self) -> Any:
+        """The inducing points; a list with those of each binary problem, if there are several."""
+        return self._fitted.inducing_points()
+
+    @property
+    def inducing_left_over_(self) -> float:
+        """Share of the prior variance at the rows that the inducing points leave over."""
+        return max(found.left_over for found in self._fitted.coverages())
+
+    @property
+    def inducing_gain_(self) -> float | None:
+        """Log evidence gained by the last doubling of their number; if small, there are enough."""
+        return self._fitted.inducing_gain()
 
     @property
     def kernel_comparison_(self) -> Any:
         """What kernel="auto" has tried: a table, the best kernel first."""
-        check_is_fitted(self, "_model")
-        return comparison_of(self._model)
+        return self._fitted.kernel_comparison()
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
@@ -340,8 +337,7 @@ class GaussianProcessRegressor(
 
         With ``eval_gradient``, with the gradient. The fitted kernel never changes.
         """
-        check_is_fitted(self, "_model")
-        return self._model.log_evidence(theta, eval_gradient)
+        return self._fitted.log_evidence(theta, eval_gradient)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,6 +28,8 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
     "average_hyperparameters": [Interval(Integral, 0, None, closed="left")],
     "copy_X_train": ["boolean"],
     "inference": [str, Method],
+    "n_inducing": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+    "inducing_points": ["array-like", None],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
@@ -199,6 +201,16 @@ def _merged(weight: Array, examples: Array) -> RowMap:
     position = np.full(len(weight), -1)
     position[used] = place.ravel()
     return RowMap(used[first], np.bincount(place.ravel(), weights=weight[used]), position)
+
+
+def check_n_targets(regressor: Any, y: Array) -> None:
+    """Reject another number of targets than was declared."""
+    seen = y.shape[1] if y.ndim == 2 else 1
+    if regressor.n_targets is not None and seen != regressor.n_targets:
+        raise ValueError(
+            "The number of targets seen in `y` is different from the parameter `n_targets`. "
+            f"Got {seen} != {regressor.n_targets}."
+        )
 
 
 def select_rows(X: Any, index: Array) -> Any:

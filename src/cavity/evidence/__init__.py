@@ -10,6 +10,7 @@ from cavity.evidence.integrated import (
     spread_out,
     tied,
 )
+from cavity.evidence.ladder import climb
 from cavity.evidence.objective import named_failure
 from cavity.evidence.response import Response, respond
 from cavity.evidence.tuning import (
@@ -33,6 +34,7 @@ __all__ = [
     "Progress",
     "Response",
     "Tuned",
+    "climb",
     "integrate",
     "maximise",
     "named_failure",

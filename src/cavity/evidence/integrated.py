@@ -128,10 +128,18 @@ class HyperPosterior:
             found.append(Marginals(*(np.reshape(a, shape).T for a in (mean, log_v))))
         return found
 
+    def principal(self, share: float = 1.0) -> Array:
+        """Return independent directions of θ, each as long as θ is uncertain along it.
+
+        A table with this multiple of the rows is taken to be as informative as so many copies.
+        """
+        values, vectors = self.whitened
+        scale = np.sqrt(1.0 + share * np.maximum(values, 0.0))
+        return self.directions @ self.factor @ vectors / scale
+
     def draws(self, count: int, rng: np.random.RandomState) -> list[Array]:
         """Return random θ, in pairs on either side of the maximum."""
-        values, vectors = self.whitened
-        V = self.directions @ self.factor @ vectors / np.sqrt(1.0 + np.maximum(values, 0.0))
+        V = self.principal()
         half = V @ rng.standard_normal((V.shape[1], (count + 1) // 2))
         return [self.theta + side for side in np.hstack([half, -half]).T[:count]]
 

@@ -102,7 +102,7 @@ def _slopes(fit: Fit) -> tuple[Array, Array]:
     The curvature is aaᵀ, on average the right one (Fisher). Where log p is quadratic, that would
     let outliers count for far too much, and the curvature is the second derivative itself.
     """
-    rows, c, likelihood = fit.problem.rows, fit.cavities, fit.problem.likelihood
+    rows, c, likelihood = fit.targets, fit.cavities, fit.problem.likelihood
     share = np.minimum(rows.weight, 1.0)[:, None]
 
     def slopes(log_scale: float) -> tuple[Array, Array]:

@@ -214,10 +214,10 @@ def _best_of(rule: KernelRule, bounds: Array, optima: Sequence[Optimum]) -> Opti
     if best.failure is not None:
         with named_failure(rule):
             raise best.failure
-    return replace(best, at_bounds=_at_bounds(rule.names, bounds, best.theta))
+    return replace(best, at_bounds=at_bounds(rule.names, bounds, best.theta))
 
 
-def _at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
+def at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
     """Say which hyperparameters ended at a bound."""
     lower, upper = bounds.T
     at_lower, at_upper = np.isclose(theta, lower, atol=1e-3), np.isclose(theta, upper, atol=1e-3)

@@ -49,6 +49,8 @@ class Method(ABC):
     """Whether the evidence does not change, to first order, with what is iterated."""
     may_factor: ClassVar[bool] = True
     """Whether Newton's method may factor B if conjugate gradients are slow."""
+    bounds: ClassVar[bool] = False
+    """Whether the evidence is a lower bound of the true one, and is to stay one."""
     ordered: ClassVar[bool] = False
     """Whether the result depends on the order of the rows."""
 
@@ -58,9 +60,19 @@ class Method(ABC):
         return cls.needs in likelihood.offers
 
     @property
+    def dense_only(self) -> bool:
+        """Whether the method needs the covariances of all rows as a matrix."""
+        return False
+
+    @property
     def corrected(self) -> bool:
         """Whether `second_order_correction` applies to the evidence."""
         return False
+
+    @property
+    def plain_slope(self) -> bool:
+        """Whether `slope` is the default, which does not look at the rows."""
+        return type(self).slope is Method.slope
 
     def prepare(self, likelihood: Likelihood, rows: Rows) -> tuple[Likelihood, Rows]:
         """Return the likelihood of these rows, and the rows, in the form that the method solves."""

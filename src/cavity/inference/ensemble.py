@@ -25,6 +25,11 @@ class Ensemble(Method):
     needs: ClassVar[str] = "tilted"
     volume: ClassVar[bool] = False
 
+    @property
+    def dense_only(self) -> bool:
+        """It needs the inverse of the covariance matrix."""
+        return True
+
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Solve the mean field equations by Newton's method."""
         if not problem.prior.dense:

@@ -40,6 +40,11 @@ class EP(Method):
     memory: ClassVar[int] = 5
 
     @property
+    def dense_only(self) -> bool:
+        """The reference schedule needs the covariances of all examples."""
+        return self.schedule == "sequential"
+
+    @property
     def corrected(self) -> bool:
         """Whether `second_order_correction` applies to the evidence."""
         return self.power == 1.0

@@ -109,6 +109,14 @@ class Fit:
         other = None if s is None else self.posterior.under(Sites(s, s))
         return self.posterior.slope_matrix(slope, other)
 
+    @property
+    def targets(self) -> Rows:
+        """Targets and weights of all rows, wherever they are."""
+        if isinstance(self.problem.rows, Rows):
+            return self.problem.rows
+        parts = list(self.problem.rows.collect(_target, None, self._state))
+        return Rows(*map(_joined, zip(*parts, strict=True)))
+
     @cached_property
     def cavities(self) -> Marginals:
         """Each example's latent value as predicted by all the others.
@@ -119,17 +127,12 @@ class Fit:
         parts = list(self.problem.blocks.collect(_leave_one_out, self.posterior, self._state))
         if any(part is None for part in parts):
             return self._again().cavities
-        if len(parts) == 1:
-            return parts[0]
-        xp = namespace(parts[0].mean)
-        return Marginals(*(xp.concat(column) for column in zip(*parts, strict=True)))
+        return Marginals(*map(_joined, zip(*parts, strict=True)))
 
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
-        if y is None:
-            parts = list(self.problem.blocks.collect(_target, None, self._state))
-            y = parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
-        return self.problem.likelihood.tilted(y, self.cavities).log_z
+        own = self.targets.y if y is None else y
+        return self.problem.likelihood.tilted(own, self.cavities).log_z
 
 
 class _Contraction(NamedTuple):
@@ -142,6 +145,8 @@ def _slope(fit: Fit, rows: Rows, sites: Any) -> tuple[Any, Any, Slope]:
     posterior, method = fit.posterior, fit.method
     likelihood, rows = method.prepare(fit.problem.likelihood, rows)
     seen = posterior.prior.features(rows)
+    if method.plain_slope:
+        return seen, sites, Slope()
     local = method.view(posterior, seen, sites)
     return seen, local.sites, method.slope(likelihood, rows, local, posterior.prior)
 
@@ -166,8 +171,12 @@ def _contract(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
     return sites, (share, int(_is_lost(now.fit.posterior.prior, sites)))
 
 
-def _target(rows: Rows, sites: Any, shared: None) -> Array:
-    return rows.y
+def _target(rows: Rows, sites: Any, shared: None) -> tuple[Array, Array]:
+    return rows.y, rows.weight
+
+
+def _joined(parts: tuple[Array, ...]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
 
 def _leave_one_out(rows: Rows, sites: Any, posterior: Any) -> Marginals | None:

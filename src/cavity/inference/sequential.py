@@ -47,6 +47,11 @@ class Sequential(Method):
     has_gradient: ClassVar[bool] = False
     ordered: ClassVar[bool] = True
 
+    @property
+    def dense_only(self) -> bool:
+        """It needs the covariances of all examples."""
+        return True
+
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Learn the examples one by one."""
         if not problem.prior.dense:

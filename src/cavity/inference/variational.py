@@ -20,6 +20,7 @@ class Variational(Method):
     name: ClassVar[str] = "variational"
     needs: ClassVar[str] = "expected"
     concave: ClassVar[bool] = True
+    bounds: ClassVar[bool] = True
     iterates_variance: ClassVar[bool] = True
     # Of 200 hard problems 7 do not converge without it, and the others take twice as long.
     memory: ClassVar[int] = 5

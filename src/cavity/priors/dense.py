@@ -51,7 +51,8 @@ class DensePrior:
     dense: ClassVar[bool] = True
 
     def __init__(self, K: Array, rule: KernelRule | None = None, X: Any = None) -> None:
-        self.K, self.rule, self.X = K, rule, X
+        self.K, self.rule = K, rule
+        self.X = self.points = X
         self._inverse: tuple[Array, tuple[Array, Array]] | None = None
 
     @classmethod
@@ -86,15 +87,10 @@ class DensePrior:
 
     @property
     def kernel_rule(self) -> KernelRule:
-        """The kernel, which a prior that is only a matrix does not have."""
+        """The kernel, which a matrix alone does not have."""
         if self.rule is None:
             raise ValueError("This prior is a matrix without a kernel: use DensePrior.of(rule, X).")
         return self.rule
-
-    @property
-    def points(self) -> Any:
-        """The inputs that new ones are compared with."""
-        return self.X
 
     def cross(self, X: Any) -> Array:
         """Return what a posterior needs of new inputs: their covariances with these."""

@@ -239,7 +239,7 @@ class InducingPosterior(NamedTuple):
         With C = P W and g the weights of k(x, x), the weights of k(X, Z) are twice
         H = (M − diag g) C, row by row; M is that of d log Z = Σ M_ij dK_ij.
         """
-        rule, W, (V, w, _) = self.prior.rule, self.prior.W, self.values
+        W, (V, w, _) = self.prior.W, self.values
         P, sites, p = seen.P, _given(seen, sites), slope.precision
         e, (D, _) = seen.scaled(sites)
         a = self.values.alpha(seen, sites)
@@ -252,17 +252,21 @@ class InducingPosterior(NamedTuple):
         H = lower_product(VW, U, transpose=True).T
         H *= (-0.5 * p * D)[:, None]
         H += (d - g)[:, None] * lower_product(W, P.T, transpose=True).T
-        H += (0.5 * (a + v))[:, None] * matmul(W.T, w)
         # P'H without what is the same for all blocks.
-        outer = matmul(P.T, 0.5 * (a + v))[:, None] * matmul(W.T, w)
-        if other is not None:
-            H += (0.5 * a)[:, None] * matmul(W.T, other.values.w)
-            outer += matmul(P.T, 0.5 * a)[:, None] * matmul(W.T, other.values.w)
-        theta = rule.vjp(seen.X, self.prior.Z, 2.0 * H) + rule.vjp_diag(seen.X, g)
-        if not self.prior.whole:
-            # Sites do act on the kernel's noise.
-            theta = theta + rule.vjp_noise(seen.X, own - g)
-        return Shares(theta, signed_gram(P, d - g), outer, p)
+        outer = 0.0 * W
+        pairs = [(a + v, w)] if other is None else [(a + v, w), (a, other.values.w)]
+        for left, right in pairs:
+            right = matmul(W.T, right)
+            H += (0.5 * left)[:, None] * right
+            outer += matmul(P.T, 0.5 * left)[:, None] * right
+        return Shares(self._contracted(seen.X, H, g, own), signed_gram(P, d - g), outer, p)
+
+    def _contracted(self, X: Any, H: Array, g: Array, own: Array) -> Array:
+        """Return the part of the gradient that comes from the rows' own covariances."""
+        rule, Z = self.prior.rule, self.prior.Z
+        theta = rule.vjp(X, Z, 2.0 * H) + rule.vjp_diag(X, g)
+        # Under the bound, too, sites act on the kernel's noise.
+        return theta if self.prior.whole else theta + rule.vjp_noise(X, own - g)
 
     def gradient(self, shares: "Shares") -> Array:
         """Return d log Z/d theta from the sum of the shares.

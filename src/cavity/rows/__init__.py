@@ -1,6 +1,24 @@
 """Where rows are kept: in memory, or wherever else blocks of them can be visited."""
 
 from cavity.rows.base import ENGINES, Memo, RowBlocks, State, added
+from cavity.rows.batches import BatchRows
+from cavity.rows.coded import Coded
 from cavity.rows.memory import MemoryBlocks
+from cavity.rows.parquet import ParquetRows
+from cavity.rows.scan import RowSample, Spread, Summary, scan
 
-__all__ = ["ENGINES", "Memo", "MemoryBlocks", "RowBlocks", "State", "added"]
+__all__ = [
+    "ENGINES",
+    "BatchRows",
+    "Coded",
+    "Memo",
+    "MemoryBlocks",
+    "ParquetRows",
+    "RowBlocks",
+    "RowSample",
+    "Spread",
+    "State",
+    "Summary",
+    "added",
+    "scan",
+]

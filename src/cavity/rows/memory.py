@@ -1,8 +1,11 @@
 """Rows that are held in memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import numpy as np
+
+from cavity.arrays import is_numpy_array, side_by_side
 from cavity.rows.base import ENGINES, Memo, added
 from cavity.sites import Rows
 
@@ -13,7 +16,10 @@ _KEPT = 2**30
 
 
 class MemoryBlocks:
-    """Blocks of rows in memory.
+    """Blocks of rows in memory, or in files that are mapped into it (`numpy.memmap`).
+
+    A block's inputs are made float64 when it is visited, so the table may have another type
+    and be larger than memory.
 
     Parameters
     ----------
@@ -26,7 +32,7 @@ class MemoryBlocks:
     """
 
     def __init__(self, rows: Rows, size: int | None = None, kept: float = _KEPT) -> None:
-        n = int(rows.y.shape[0])
+        n = int(rows.weight.shape[0])
         if not n:
             raise ValueError("There are no rows.")
         places = [slice(i, min(i + (size or n), n)) for i in range(0, n, size or n)]
@@ -47,8 +53,10 @@ class MemoryBlocks:
         kept = self._states.get(state, self._states.get(start or state, nothing))
         states: list[Any] = []
         total = None
-        for rows, k in zip(self._blocks, kept, strict=True):
-            own, parts = visit(rows, k, shared)
+        pairs = zip(self._blocks, kept, strict=True)
+        # One at a time: a memory map is not to be loaded whole.
+        jobs = ((_loaded(rows), k, shared) for rows, k in pairs)
+        for own, parts in self._each(visit, jobs):
             states.append(own)
             total = parts if total is None else added(total, parts)
         self._states[state] = states
@@ -57,7 +65,13 @@ class MemoryBlocks:
     def collect(self, look: Callable[[Rows, Any, Any], T], shared: Any, state: str) -> Iterator[T]:
         """As in `RowBlocks`."""
         kept = self._states.get(state, [None] * len(self._blocks))
-        return (look(rows, k, shared) for rows, k in zip(self._blocks, kept, strict=True))
+        return (look(_loaded(rows), k, shared) for rows, k in zip(self._blocks, kept, strict=True))
+
+    def _each(self, visit: Callable[..., T], jobs: Iterable[Any]) -> Iterable[T]:
+        """Visit the blocks, several at a time if that can be of use."""
+        if len(self._blocks) > 1 and is_numpy_array(self._blocks[0].weight):
+            return side_by_side(visit, jobs)
+        return (visit(*job) for job in jobs)
 
     def drop(self, state: str) -> None:
         """As in `RowBlocks`."""
@@ -68,7 +82,21 @@ def _part(rows: Rows, place: slice) -> Rows:
     X = None if rows.X is None else rows.X[place]
     begin = rows.place.start or 0
     own = slice(begin + place.start, begin + place.stop)
-    return Rows(rows.y[place], rows.weight[place], X, own)
+    y = None if rows.y is None else rows.y[place]
+    return Rows(y, rows.weight[place], X, own)
+
+
+def _loaded(rows: Rows) -> Rows:
+    """Return a block as plain arrays, its numbers as float64; nothing is copied if it is that."""
+    return rows._replace(X=_float64(rows.X), y=_plain(rows.y), weight=_float64(rows.weight))
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(x) if is_numpy_array(x) else x
+
+
+def _float64(x: Any) -> Any:
+    return np.asarray(x, dtype=np.float64) if is_numpy_array(x) and x.dtype.kind in "biuf" else x
 
 
 ENGINES["memory"] = MemoryBlocks

@@ -1,0 +1,107 @@
+"""Tables that are visited in blocks: when an estimator needs them, and how they are checked."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cavity import inference as methods
+from cavity.arrays import Array
+from cavity.estimators.validation import (
+    RowMap,
+    check_rows,
+    is_auto,
+    is_precomputed,
+    validate_inputs,
+)
+from cavity.kernels import Rule
+from cavity.rows import MemoryBlocks, RowBlocks
+from cavity.sites import Rows
+
+_DENSE, _DENSE_CHOSEN = 3000, 1500
+"""With n_inducing="auto", tables up to this many rows are fitted without inducing points; fewer
+if the kernel is chosen, or its prior learned, in several fits. That takes about half a minute."""
+_BLOCK = 4096
+"""Rows of a block in memory."""
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a table in blocks, such as `cavity.rows` has them, and not an array."""
+    return all(callable(getattr(X, name, None)) for name in ("reduce", "collect", "drop"))
+
+
+def in_blocks(estimator: Any, X: Any) -> bool:
+    """Whether the estimator's parameters ask for inducing points on this table."""
+    if is_table(X) or estimator.inducing_points is not None:
+        return True
+    if estimator.n_inducing != "auto":
+        return estimator.n_inducing is not None
+    several = is_auto(estimator.kernel) or estimator.hyperprior == "hierarchical"
+    size = X.shape[0] if hasattr(X, "shape") else len(X)
+    return bool(size > (_DENSE_CHOSEN if several else _DENSE))
+
+
+class Opened(NamedTuple):
+    """A table in blocks, and how its rows relate to the user's."""
+
+    blocks: RowBlocks
+    rows: RowMap | None
+    """None: as they are."""
+    unweighted: tuple[Any, None]
+    """Inputs of the user's rows without weight."""
+
+
+def opened(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, rule: Rule, **options: Any
+) -> Opened:
+    """Return a table, or arrays, in blocks."""
+    _check_method(estimator)
+    if is_table(X):
+        declared = _declared(estimator, X, y, sample_weight)
+        return Opened(declared, None, (np.empty((0, estimator.n_features_in_)), None))
+    X, y = validate_inputs(estimator, X, y, **options)
+    if not isinstance(X, np.ndarray) or is_precomputed(estimator.kernel):
+        raise ValueError(
+            "Inducing points need inputs that are vectors and a kernel object: leave n_inducing at "
+            "None for kernel='precomputed' and for lists of objects."
+        )
+    labels = np.unique(y, return_inverse=True)[1] if y.ndim == 1 else y
+    rows = check_rows(sample_weight, X, labels, rule, merge=True)
+    found = Rows(y[rows.index], rows.weight, X[rows.index])
+    return Opened(MemoryBlocks(found, _BLOCK), rows, (X[rows.position < 0], None))
+
+
+def _declared(estimator: Any, table: Any, y: Any, sample_weight: Any) -> RowBlocks:
+    """Return a table of `cavity.rows` with its targets, and tell the estimator its columns."""
+    if sample_weight is not None:
+        raise ValueError("A table in blocks brings its own weights: leave sample_weight out.")
+    names = getattr(table, "feature_names", None)
+    estimator.n_features_in_ = int(table.n_features)
+    vars(estimator).pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    found: RowBlocks = table if y is None else table.with_targets(y)
+    return found
+
+
+def _check_method(estimator: Any) -> None:
+    """Refuse methods that need the covariance of all rows as a matrix."""
+    method = methods.method(estimator.inference)
+    if method.dense_only:
+        raise ValueError(
+            f"inference={method.name!r} needs the covariances of all rows, which inducing points "
+            "do not give: use 'ep', 'laplace', 'variational' or 'naive' (for real targets also "
+            "'exact'), or n_inducing=None."
+        )
+
+
+def over_blocks(table: Any, predict: Callable[[Array], Any]) -> Any:
+    """Return the predictions for all rows of a table, made block by block."""
+    parts = [predict(X) for X in table.collect(_inputs, None, "")]
+    if isinstance(parts[0], tuple):
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+    return np.concatenate(parts)
+
+
+def _inputs(rows: Rows, kept: Any, shared: Any) -> Array:
+    return rows.X
