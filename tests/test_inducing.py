@@ -286,7 +286,7 @@ def test_a_lost_block_costs_a_round():
 
 @pytest.mark.parametrize("method", [EP(tol=1e-10), Laplace(tol=1e-10)], ids=str)
 def test_a_block_lost_after_the_fit(method):
-    """Gradient and leave-one-out are right even if a block has forgotten its sites since the fit."""
+    """Gradient and leave-one-out are right if a block has forgotten its sites since the fit."""
     want = method.fit(block_problem(Logit(), at(slice(0, 15)), size=25))
     for ask in (lambda fit: fit.gradient(), lambda fit: fit.cavities.mean):
         got = method.fit(block_problem(Logit(), at(slice(0, 15)), size=25))

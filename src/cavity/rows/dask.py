@@ -126,7 +126,7 @@ class DaskBlocks:
         # A name that is dropped and used again means another state.
         key = self._keys.setdefault(state, uuid4().hex)
         order = Order(_this_worker, visit, shared, self._name, key, self._keys.get(start or "", ""))
-        return self._insist(partial(self._round, order, fresh))
+        return self._insist(partial(self._round, order, fresh))  # type: ignore[no-any-return]
 
     def collect(self, look: Callable[[Rows, Any, Any], T], shared: Any, state: str) -> Iterator[T]:
         """As in `RowBlocks`; only a few results are on their way at a time."""
