@@ -27,7 +27,7 @@ from cavity.rows.partitions import (
     table_of,
     without_columns,
 )
-from cavity.rows.remote import Order, forget, look_at, same, sum_of, unpacked, visit_all
+from cavity.rows.remote import Order, applied, forget, look_at, same, sum_of, unpacked, visit_all
 from cavity.sites import Rows
 
 T = TypeVar("T")
@@ -53,10 +53,14 @@ _DYING = (
     "Dask workers died during each of {} attempts to visit the rows, perhaps for lack of memory: "
     "see their logs, and use smaller chunks or more memory."
 )
+_CLOSED = (
+    "The Dask client is closed, or its scheduler is gone: connect with a new client, then load the "
+    "data and call fit again."
+)
 _CANCELLED = (
-    "Dask has cancelled the rows. Either the scheduler is gone or was restarted: connect again and "
-    "call fit again. Or a worker was lost whose rows cannot be loaded again because they were "
-    "scattered: load them by tasks, for example with dask.array.from_array."
+    "Dask has cancelled the rows. Either the scheduler was restarted: then call fit again. Or a "
+    "worker was lost whose rows cannot be loaded again because they were scattered: load them by "
+    "tasks, for example with dask.array.from_array."
 )
 
 
@@ -251,7 +255,7 @@ class DaskBlocks:
         end = monotonic() + self.patience
         while True:
             found: dict[str, int] = {}
-            with suppress(OSError):
+            with suppress(OSError):  # no answer
                 found = self.client.nthreads()
             if found:
                 return found
@@ -271,8 +275,8 @@ class DaskBlocks:
 
     def _insist(self, call: Callable[[], T]) -> T:
         """Call again if a worker died at a bad moment; a second visit does no harm."""
-        distributed = needed("distributed")
-        lost = (distributed.CancelledError, distributed.KilledWorker, OSError)
+        dask, closed = needed("distributed"), needed("distributed.client").ClosedClientError
+        lost = (dask.CancelledError, dask.KilledWorker, closed, OSError)
         for left in reversed(range(_ATTEMPTS)):
             try:
                 return call()
@@ -283,6 +287,8 @@ class DaskBlocks:
 
     def _give_up(self, left: int, error: BaseException) -> None:
         """Raise an error if there is nothing left to try."""
+        if self.client.status in ("closed", "closing"):
+            raise RuntimeError(_CLOSED) from error
         if any(row.cancelled() for row in self._rows):
             raise RuntimeError(_CANCELLED) from error
         if not left:
@@ -338,8 +344,4 @@ def mapped(function: Callable[[Any, Array], Array], model: Any, X: Any, empty: A
     axes = {"drop_axis": 1} if empty.ndim == 1 else {}
     own = needed("dask").delayed(model, name=f"model-{uuid4().hex}", traverse=False)
     said = {"dtype": empty.dtype, "meta": empty, "chunks": chunks, **axes}
-    return X.map_blocks(_mapped, function=function, model=own, empty=empty, **said)
-
-
-def _mapped(X: Array, function: Callable[[Any, Array], Array], model: Any, empty: Array) -> Array:
-    return function(model, X) if len(X) else empty
+    return X.map_blocks(applied, function=function, model=own, empty=empty, **said)

@@ -100,7 +100,7 @@ def _unusable(column: Array) -> Array:
     else:
         flat = [not isinstance(v, str) and str(v) in _ABSENT for v in column.ravel()]
         bad = np.array(flat, dtype=bool).reshape(column.shape)
-    return bad.reshape(len(bad), -1).any(axis=1)
+    return bad if bad.ndim == 1 else bad.any(axis=1)
 
 
 def without_columns(X: Any, given: tuple[Any, ...]) -> tuple[Any, list[Any]]:

@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cavity.arrays import Array
 from cavity.rows.base import added
 from cavity.sites import Rows
 
@@ -77,3 +78,8 @@ def forget(engine: str, state: str, dask_worker: Any) -> None:
         everything.get(engine, {}).pop(state, None)
     else:
         everything.pop(engine, None)
+
+
+def applied(X: Array, function: Callable[[Any, Array], Array], model: Any, empty: Array) -> Array:
+    """Return ``function(model, X)``, or what it would return for no rows."""
+    return function(model, X) if len(X) else empty
