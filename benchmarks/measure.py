@@ -49,14 +49,16 @@ def peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def child(timeout: float, **job: Any) -> dict[str, Any]:
-    """Do a job of `benchmarks.jobs` in a fresh process; a failure is an answer, too.
+def child(timeout: float, module: str = "benchmarks.jobs", **job: Any) -> dict[str, Any]:
+    """Do a job of `benchmarks.jobs` or a module like it in a fresh process.
+
+    A failure is an answer, too.
 
     The answer goes through a file: some peers write to standard output.
     """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.jobs", json.dumps(job)]
+        command = [sys.executable, "-W", "ignore", "-m", module, json.dumps(job)]
         try:
             done = subprocess.run(
                 [*command, str(answer)], cwd=ROOT, capture_output=True, text=True, timeout=timeout
@@ -64,7 +66,8 @@ def child(timeout: float, **job: Any) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             return {"failed": f"no answer after {timeout:.0f} s"}
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            silent = [f"ended with code {done.returncode} and no message"]
+            last = (done.stderr.strip().splitlines() or silent)[-1]
             return {"failed": last[:200]}
         return dict(json.loads(answer.read_text()))
 

@@ -21,6 +21,8 @@ ORDER_MATTERS = {
 ESTIMATORS = [
     *(GaussianProcessClassifier(inference=name) for name in CLASSIFYING),
     *(GaussianProcessRegressor(inference=name) for name in METHODS),
+    GaussianProcessClassifier(n_inducing=5),
+    GaussianProcessRegressor(n_inducing=60),
 ]
 
 

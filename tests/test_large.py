@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.metrics import log_loss
 
-from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor, feature_importance
 from cavity.evidence import LogNormal
 from cavity.rows import MemoryBlocks, scan
 from cavity.sites import Rows
@@ -101,9 +101,13 @@ def test_blocks_are_memory():
             found.log_marginal_likelihood_value_, model.log_marginal_likelihood_value_, rtol=1e-10
         )
         np.testing.assert_allclose(found.loo_proba_, model.loo_proba_, atol=1e-10)
-    np.testing.assert_allclose(
-        blocks.predict_proba(Blocks(X, None, 100)), model.predict_proba(X), atol=1e-10
-    )
+    named = Blocks(X, None, 100)
+    named.feature_names = ["b", "a"]
+    blocks.feature_names_in_ = np.array(["a", "b"], dtype=object)
+    with pytest.raises(ValueError, match="are not those of the fit"):
+        blocks.predict(named)
+    named.feature_names = ["a", "b"]
+    np.testing.assert_allclose(blocks.predict_proba(named), model.predict_proba(X), atol=1e-10)
     assert np.array_equal(blocks.predict(Blocks(X, None, 100)), model.predict(X))
     assert blocks.n_features_in_ == 2
 
@@ -266,3 +270,34 @@ def test_few_evaluations_touch_every_row(capsys):
     assert len(lines) == 2
     assert "7,000 rows, 20 points" in lines[-1]
     assert int(lines[-1].split(": ")[1].split()[0]) <= 8
+    GaussianProcessClassifier(KERNEL, n_inducing=5, verbose=2).fit(X[:800], y[:800])
+    assert "s to go" in capsys.readouterr().out
+
+
+def test_importance_of_large_tables():
+    """Which inputs matter is measured on some rows of a table, whatever it is kept in."""
+    X, f = table(2500)
+    X = np.column_stack([X, np.random.default_rng(1).normal(size=2500)])
+    kernel = 1.0 * RBF([1.0, 2.0, 5.0]) + WhiteKernel(0.2)
+    model = GaussianProcessRegressor(kernel, n_inducing=30, random_state=0).fit(Blocks(X, f, 500))
+    shares = feature_importance(model, Blocks(X, f, 500), random_state=0)
+    found = {row.feature: row for row in shares}
+    assert found["x0"].importance > 0.2
+    assert found["x1"].importance > 0.2
+    assert found["x2"].importance < 0.05
+
+
+def test_leave_one_out_is_that_of_refits():
+    """At fixed points and kernel, leave-one-out from one fit is that of fits without the row."""
+    X, y = classes(400)
+    points = X[:40]
+    model = fixed(inducing_points=points, tol=1e-9).fit(X, y)
+    rows = np.argsort(model.loo_proba_[np.arange(400), (y == "yes").astype(int)])[::50]
+    differences = []
+    for i in rows:
+        refit = clone(model).fit(np.delete(X, i, axis=0), np.delete(y, i))
+        differences.append(model.loo_proba_[i] - refit.predict_proba(X[i : i + 1])[0])
+    # EP's cavities answer to first order to what one row changes; these are the rows they are worst
+    # at, those that the others contradict among them.
+    assert np.mean(np.abs(differences)) < 2e-3
+    assert np.max(np.abs(differences)) < 5e-3

@@ -1,9 +1,11 @@
 """Tables that are visited in blocks: when an estimator needs them, and how they are checked."""
 
-from collections.abc import Callable
+from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from cavity import inference as methods
 from cavity.arrays import Array
@@ -60,6 +62,8 @@ def opened(
         declared = _declared(estimator, X, y, sample_weight)
         return Opened(declared, None, (np.empty((0, estimator.n_features_in_)), None))
     X, y = validate_inputs(estimator, X, y, **options)
+    if not options:
+        check_classification_targets(y)
     if not isinstance(X, np.ndarray) or is_precomputed(estimator.kernel):
         raise ValueError(
             "Inducing points need inputs that are vectors and a kernel object: leave n_inducing at "
@@ -95,8 +99,18 @@ def _check_method(estimator: Any) -> None:
         )
 
 
-def over_blocks(table: Any, predict: Callable[[Array], Any]) -> Any:
-    """Return the predictions for all rows of a table, made block by block."""
+def over_blocks(estimator: Any, table: Any, method: str, **options: Any) -> Any:
+    """Return what a method of an estimator predicts for all rows of a table, block by block."""
+    ours, theirs = getattr(estimator, "feature_names_in_", None), table.feature_names
+    if ours is not None and theirs is not None and list(ours) != list(theirs):
+        raise ValueError(
+            f"The table's columns {list(theirs)} are not those of the fit, {list(ours)}: open it "
+            "with features=[...] in that order."
+        )
+    # Blocks are arrays: without names, their names need not be checked again.
+    plain = copy(estimator)
+    plain.__dict__.pop("feature_names_in_", None)
+    predict = partial(getattr(plain, method), **options)
     parts = [predict(X) for X in table.collect(_inputs, None, "")]
     if isinstance(parts[0], tuple):
         return tuple(map(np.concatenate, zip(*parts, strict=True)))

@@ -198,7 +198,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         """Return the most probable class of each row of an array (n_samples, n_features)."""
         check_is_fitted(self, "_model")
         if is_table(X):
-            return over_blocks(X, self.predict)
+            return over_blocks(self, X, "predict")
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean is enough; no variance is needed.
             X = validate_inputs(self, X, reset=False)
@@ -215,7 +215,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         check_is_fitted(self, "_model")
         self._check_has_proba()
         if is_table(X):
-            return over_blocks(X, self.predict_log_proba)
+            return over_blocks(self, X, "predict_log_proba")
         return self._model.scores(*self._checked(X, prior_variance))
 
     def predict_proba(self, X: Any, prior_variance: Any = None) -> Array:

@@ -16,7 +16,15 @@ from cavity.estimators.automatic import KernelComparison
 from cavity.estimators.fitting import way_of_tuning
 from cavity.estimators.process import Coverage, FittedProcess
 from cavity.estimators.progress import progress_of_rung
-from cavity.evidence import Evaluation, Evidence, NormalPrior, Optimum, climb, named_failure
+from cavity.evidence import (
+    MOST_EVALUATIONS,
+    Evaluation,
+    Evidence,
+    NormalPrior,
+    Optimum,
+    climb,
+    named_failure,
+)
 from cavity.kernels import Rule
 from cavity.priors import InducingPrior, choose_points
 from cavity.rows import MemoryBlocks, RowBlocks, RowSample
@@ -95,7 +103,7 @@ def _search(
     table: "LargeTable", evidence: Evidence, best: Optimum, along: Array, prior: Any, name: str
 ) -> Optimum:
     """Climb on one rung, and report it."""
-    progress = progress_of_rung(table.estimator, name)
+    progress = progress_of_rung(table.estimator, name, MOST_EVALUATIONS)
     density = prior if isinstance(prior, NormalPrior) else None
     progress.begin_start()
     found = climb(evidence, best.theta, along, density, progress=progress)

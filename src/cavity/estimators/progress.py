@@ -1,6 +1,7 @@
 """Progress of a fit: printed to standard output, and passed to scikit-learn's callbacks."""
 
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,11 +32,15 @@ class FitProgress:
     _estimator: Any
     """The estimator whose callbacks are called, and the context of this start, if any."""
     _context: Any
+    most: int | None = None
+    """The largest number of evaluations, if it is known."""
     _evaluation: Any = None
     _count: int = 0
+    _begin: float = 0.0
 
     def begin_start(self) -> None:
         """Report that the search begins."""
+        self._begin = time.perf_counter()
         _call(self._context, "call_on_fit_task_begin", self._estimator)
 
     def begin_evaluation(self) -> None:
@@ -49,7 +54,14 @@ class FitProgress:
         self._count += 1
         _call(self._evaluation, "call_on_fit_task_end", self._estimator)
         if self.verbose > 1:
-            _print(f"{self.name}, evaluation {self._count}: {_outcome(value)}")
+            _print(f"{self.name}, evaluation {self._count}: {_outcome(value)}{self._to_go()}")
+
+    def _to_go(self) -> str:
+        """Return, in words, how long the rest takes at most."""
+        if self.most is None:
+            return ""
+        each = (time.perf_counter() - self._begin) / self._count
+        return f", at most {max(self.most - self._count, 0) * each:.0f} s to go"
 
     def end_start(self) -> None:
         """Report that the search has ended."""
@@ -84,12 +96,16 @@ def progress_of_starts(
     ]
 
 
-def progress_of_rung(estimator: Any, name: str) -> FitProgress:
-    """Return the report of a search on a larger table, within a fit that has begun."""
+def progress_of_rung(estimator: Any, name: str, most: int) -> FitProgress:
+    """Return the report of a search on a larger table, within a fit that has begun.
+
+    It takes at most so many evaluations.
+    """
     context = None
     if hasattr(estimator, "_skl_callbacks") and hasattr(estimator, "_callback_fit_ctx"):
-        context = estimator._callback_fit_ctx.subcontext(task_name=name, max_subtasks=None)
-    return FitProgress(name, estimator.verbose, None if context is None else estimator, context)
+        context = estimator._callback_fit_ctx.subcontext(task_name=name, max_subtasks=most)
+    own = None if context is None else estimator
+    return FitProgress(name, estimator.verbose, own, context, most)
 
 
 def _begin_fit(estimator: Any, starts: int, further: int) -> list[Any]:

@@ -1,6 +1,5 @@
 """Gaussian process regression with scikit-learn's interface."""
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -196,7 +195,7 @@ class GaussianProcessRegressor(
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if is_table(X):
-            return over_blocks(X, partial(self.predict, return_std=return_std))
+            return over_blocks(self, X, "predict", return_std=return_std)
         fitted = hasattr(self, "_model")
         X = validate_inputs(self, X, reset=not fitted)
         if not fitted:

@@ -20,7 +20,7 @@ _LONGEST = 1.0
 """Longest unit of a coordinate, in log hyperparameters."""
 _GAIN = 0.02
 """Nats that are not worth another evaluation."""
-_MOST = 15
+MOST_EVALUATIONS = 15
 """Evaluations of a rung."""
 _FARTHEST = 30.0
 
@@ -74,7 +74,7 @@ def _descend(at: Callable[[Array], tuple[float, Array]], start: Array) -> None:
     """Minimise a function that is nearly a sphere; it keeps what it finds."""
     first = at(start)
     tol = _GAIN / max(1.0, abs(first[0]))
-    options: Any = {"maxcor": 30, "ftol": tol, "gtol": np.sqrt(_GAIN), "maxfun": _MOST}
+    options: Any = {"maxcor": 30, "ftol": tol, "gtol": np.sqrt(_GAIN), "maxfun": MOST_EVALUATIONS}
     # With limits in every direction the first step is that of Newton's method.
     limits = [(-_FARTHEST, _FARTHEST)] * len(start)
 

@@ -3,7 +3,8 @@
 Learning curves of Gaussian processes fall as powers of the number of examples towards a floor.
 A curve e(m) = a + b m^−c is fitted, with most weight on the upper end, and continued with the
 power c that fits best; other powers that fit nearly as well give the width of the interval. The
-kernel is assumed to stay as it is, and new examples to be like the old ones.
+kernel is assumed to stay as it is, and new examples to be like the old ones. So what kernels tuned
+on fewer rows cost counts within the data, but not for the shape of what comes after.
 
 Up to the size of the pool a forecast is the curve itself, and at that size it is the leave-one-out:
 what comes after continues from there.
@@ -119,6 +120,8 @@ class ErrorTrend:
     """Index of the first size that the continuation is fitted to."""
     beyond: int = 0
     """Number of sizes at the end that it is not fitted to, but starts from."""
+    shape: Array | None = None
+    """Values that the continuation is fitted to, if not those of the curve."""
 
     @property
     def last(self) -> float:
@@ -129,7 +132,8 @@ class ErrorTrend:
     def _fitted(self) -> tuple[Array, Array]:
         """Sizes, relative to the largest, and values that the continuation is fitted to."""
         part = slice(self.begin, len(self.sizes) - self.beyond)
-        return self.sizes[part] / self.last, self.values[part]
+        values = self.values if self.shape is None else self.shape
+        return self.sizes[part] / self.last, values[part]
 
     def __call__(self, n: Array, level: float = 0.9) -> Forecast:
         """Return the forecast at given sizes, with a central interval of the given level."""

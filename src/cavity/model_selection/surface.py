@@ -10,10 +10,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import Kernel
 
 from cavity.arrays import Array
+from cavity.estimators.blocks import is_table
 from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.validation import is_precomputed
 from cavity.model_selection.pools import inputs_of, take_apart
+from cavity.rows import draw_rows
 from cavity.sites import Marginals
+
+_DRAWN = 2000
+"""Rows drawn from a table in blocks: more than any measure uses."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,11 @@ def surface_of(estimator: Any) -> Surface:
 
 
 def checked_table(X: Any) -> Any:
-    """Return a data frame as it is, and anything else as an array with two axes."""
+    """Return a data frame as it is, and anything else as an array with two axes.
+
+    Of a table in blocks these are some rows, drawn at random.
+    """
+    X = draw_rows(X, _DRAWN, 0) if is_table(X) else X
     table = X if hasattr(X, "iloc") else np.array(X)
     if table.ndim != 2 or len(table) < 2:
         raise ValueError(f"X must have two axes and at least two rows; its shape is {table.shape}.")

@@ -107,15 +107,14 @@ class DensePrior:
     def condition(self, sums: Sites | None = None, alpha: Array | None = None) -> "DensePosterior":
         """Return the posterior given the sites, and its α if already known."""
         if sums is None:
-            zero = namespace(self.K).zeros_like(self.diag)
+            zero = 0.0 * self.diag
             return DensePosterior(self, Sites(zero, zero), zero)
         return DensePosterior(self, sums, alpha)
 
     def inverse_plus(self, noise: Array) -> tuple[Array, Array]:
         """Return (K + diag(noise))⁻¹ and half the log determinant of K + diag(noise).
 
-        The last result is kept, because the equations, their evidence and its gradient need the
-        same one.
+        The last result is kept: the equations, their evidence and its gradient need the same one.
         """
         xp = namespace(self.K)
         if self._inverse is None or not xp.all(self._inverse[0] == noise):
@@ -194,8 +193,7 @@ class DensePosterior:
         The first form cancels if a site dominates (τ K large), the second divides by zero if a
         site is empty; both are linear in ν.
         """
-        xp = namespace(self._s)
-        strong, nu = self._strong, self.sites.nu
+        xp, strong, nu = namespace(self._s), self._strong, self.sites.nu
         weak_nu = xp.where(strong, 0.0, nu)
         strong_nu = xp.where(strong, nu / xp.where(strong, self._s, 1.0), 0.0)
         rhs = strong_nu - self._s * self.prior.product(weak_nu)
@@ -270,7 +268,7 @@ class DensePosterior:
         Parameters
         ----------
         K_star : array of shape (m, n)
-            Prior covariances of the new latent values with the training ones.
+            Prior covariances of the new values with the training ones.
         prior_variance : array of shape (m,)
         """
         xp = namespace(K_star)

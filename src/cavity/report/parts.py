@@ -23,6 +23,8 @@ LEVEL = 0.9
 """Coverage of the intervals of forecasts, of importances and of effects."""
 _FOLDS = 10
 _SIZES = 8
+_KERNELS = 6
+"""Tuned again for the curve; the default of twenty would double the time of a report."""
 _FACTORS = np.geomspace(1.0, 4.0, 9)
 """From the present number of rows to four times as many; twice as many is among them."""
 _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
@@ -238,7 +240,14 @@ def curve_of(
         sizes = np.unique(np.round(np.geomspace(first, n, _SIZES)).astype(int)).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return learning_curve(fitted, data.X, data.y, train_sizes=sizes, resampling=resampling)
+        return learning_curve(
+            fitted,
+            data.X,
+            data.y,
+            train_sizes=sizes,
+            resampling=resampling,
+            n_kernels=_KERNELS,
+        )
 
 
 def describe_curve(curve: Any, ahead: Sequence[int] | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from cavity.rows.batches import BatchRows
 from cavity.rows.coded import Coded
 from cavity.rows.memory import MemoryBlocks
 from cavity.rows.parquet import ParquetRows
-from cavity.rows.scan import RowSample, Spread, Summary, scan
+from cavity.rows.scan import RowSample, Spread, Summary, draw_rows, scan
 
 __all__ = [
     "ENGINES",
@@ -20,5 +20,6 @@ __all__ = [
     "State",
     "Summary",
     "added",
+    "draw_rows",
     "scan",
 ]

@@ -163,6 +163,22 @@ def scan(blocks: RowBlocks, *, size: int, seed: int, classes: bool) -> Summary:
     return found
 
 
+class _Draw(NamedTuple):
+    size: int
+    seed: int
+
+    def __call__(self, rows: Rows, kept: Any, shared: Any) -> tuple[Any, RowSample]:
+        return kept, RowSample.of(rows._replace(y=rows.weight), self.size, self.seed)
+
+
+def draw_rows(blocks: RowBlocks, size: int, seed: int) -> Array:
+    """Return the inputs of rows drawn at random from a table, at most ``size``."""
+    visit: Any = _Draw(size, seed)
+    found: RowSample = blocks.reduce(visit, None, "draw")
+    blocks.drop("draw")
+    return found.X
+
+
 def _check(rows: Rows, classes: bool) -> None:
     """Refuse rows that no fit can use, by the number of the first of them."""
     begin = rows.place.start or 0

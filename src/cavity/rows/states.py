@@ -21,6 +21,9 @@ class Writing:
         self._file: Any = None
         self._ends = [0]
 
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
     def add(self, kept: Any, share: float | None) -> None:
         """Append what a block keeps; the block's share of the table's rows, if that is known."""
         try:
@@ -44,7 +47,7 @@ class Writing:
     def done(self) -> Sequence[Any]:
         """Return what each block keeps, to be read from the file when it is asked for."""
         if self._file is None:
-            return [None] * (len(self._ends) - 1)
+            return [None] * len(self)
         try:
             self._file.flush()
             return Written(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._ends)
