@@ -262,6 +262,8 @@ def test_states_are_dropped(here):
         return False
 
     assert eventually(5)
+    # What was sent for a round is gone after it: only the rows are left.
+    assert {row.key for row in blocks._rows} == here.run(_keys).popitem()[1]
     del fit
     assert eventually(0)
     EP().fit(problem(blocks))
@@ -356,6 +358,57 @@ def test_regressor(here):
     np.testing.assert_allclose(std, want[1], atol=1e-2)
     np.testing.assert_allclose(got.predict(lazy).compute(), mean, rtol=1e-9, atol=1e-9)
     assert got.score(lazy, y) == pytest.approx(ordinary.score(X, y), abs=1e-2)
+
+
+class InMemory(MemoryBlocks):
+    n_features = 3
+
+
+def test_several_targets_and_weights(here):
+    """Targets share the rows; weights count rows, in whichever kind of array they come."""
+    X, _, weight = table(400)
+    Y = np.stack([np.sin(X[:, 0]), 3.0 + X[:, 1]], axis=1)
+    options = {"alpha": 0.1, "n_inducing": 20, "optimizer": None, "random_state": 0}
+    ordinary = GaussianProcessRegressor(1.0 * RBF(1.0), **options, normalize_y=True)
+    want = ordinary.fit(InMemory(Rows(Y, weight, X), 170)).predict(X, return_std=True)
+    lazy = da.from_array(X, chunks=(150, 2))
+    got = DaskGaussianProcessRegressor(1.0 * RBF(1.0), **options, normalize_y=True)
+    for y, w in ((Y, weight), (da.from_array(Y, chunks=(90, 1)), da.from_array(weight))):
+        got.fit(lazy, y, w)
+        assert got.predict(lazy).chunks == (lazy.chunks[0], (2,))
+        for a, b in zip(got.predict(lazy, return_std=True), want, strict=True):
+            np.testing.assert_allclose(a.compute(), b, rtol=1e-8, atol=1e-9)
+
+
+def test_estimators_share_the_rows(here):
+    """Rows that are on the cluster can be fitted as often as one likes, and left out one by one."""
+    X, y, _ = table(400)
+    options = {"n_inducing": 20, "optimizer": None, "random_state": 0}
+    blocks = on(here, X, y, chunks=150)
+    for inference in ("ep", "laplace"):
+        model = DaskGaussianProcessClassifier(2.0 * RBF(1.0), inference=inference, **options)
+        ordinary = GaussianProcessClassifier(2.0 * RBF(1.0), inference=inference, **options)
+        got, want = model.fit(blocks), ordinary.fit(X, y)
+        np.testing.assert_allclose(got.loo_proba_, want.loo_proba_, rtol=1e-7)
+    turned, before = blocks.with_targets(-y), model.predict(X)
+    np.testing.assert_array_equal(model.fit(turned).predict(X), -before)
+    np.testing.assert_array_equal(list(turned.collect(_rows, None, ""))[1][1], -y[150:300])
+
+
+def test_what_a_prior_makes_of_the_rows_is_kept(here):
+    """Between rounds the features stay with the rows, as long as there is memory for them."""
+    X, y, _ = table(400)
+    prior = InducingPrior.of(KERNEL, X[:10])
+    for kept, expected in ((1e9, 1), (0.0, 2)):
+        blocks = on(here, X, y, chunks=200, kept=kept)
+        first, second = (list(blocks.collect(_features_at, prior, "")) for _ in range(2))
+        assert len({*first, *second}) == 2 * expected
+
+
+def _features_at(rows, kept, prior):
+    """Mark the features when they are made, and return the mark."""
+    mark = rows.memo.of(prior.name, lambda: (np.array(time.perf_counter_ns()), np.empty(9)))
+    return int(mark[0])
 
 
 def test_a_copy_that_is_local(here):

@@ -341,7 +341,7 @@ def mapped(function: Callable[[Any, Array], Array], model: Any, X: Any, empty: A
     """
     X = table_of(X)
     chunks = (X.chunks[0], *((n,) for n in empty.shape[1:]))
-    axes = {"drop_axis": 1} if empty.ndim == 1 else {}
+    axes = {"drop_axis": 1} if empty.ndim == 1 else {"new_axis": list(range(2, empty.ndim))}
     own = needed("dask").delayed(model, name=f"model-{uuid4().hex}", traverse=False)
     said = {"dtype": empty.dtype, "meta": empty, "chunks": chunks, **axes}
     return X.map_blocks(applied, function=function, model=own, empty=empty, **said)

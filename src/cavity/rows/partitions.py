@@ -19,7 +19,7 @@ class Wrong(NamedTuple):
     row: int | None = None
 
 
-class Facts(NamedTuple):
+class PartitionFacts(NamedTuple):
     """What has to be known about a partition to plan the work."""
 
     n: int
@@ -51,15 +51,15 @@ def load(X: Any, y: Any, weight: Any, kept: float) -> Rows | Wrong:
     return Rows(y, weight, X, memo=Memo(kept))
 
 
-def facts_of(rows: Rows | Wrong) -> Facts:
+def facts_of(rows: Rows | Wrong) -> PartitionFacts:
     """Return what has to be known about a partition."""
     if isinstance(rows, Wrong):
-        return Facts(0, 0, 0, rows)
+        return PartitionFacts(0, 0, 0, rows)
     n, d = rows.X.shape
-    return Facts(n, d, rows.X.nbytes)
+    return PartitionFacts(n, d, rows.X.nbytes)
 
 
-def check_facts(facts: Iterable[Facts]) -> None:
+def check_facts(facts: Iterable[PartitionFacts]) -> None:
     """Raise an error that names the first row that is wrong, counted through the whole table."""
     n, widths = 0, set()
     for k, fact in enumerate(facts):
