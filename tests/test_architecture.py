@@ -21,8 +21,12 @@ SKLEARN_ROOMS = {
     "cli",
     "model_selection",
     "storage",
+    "dask",
 }
-FRONT = {f"cavity.{room}" for room in ("estimators", "model_selection", "tables", "report", "cli")}
+FRONT = {
+    f"cavity.{room}"
+    for room in ("estimators", "dask", "model_selection", "tables", "report", "cli")
+}
 CONCRETE = {
     f"cavity.likelihoods.{path.stem}"
     for path in (ROOT / "likelihoods").glob("*.py")
@@ -38,9 +42,10 @@ SHUT = {
     "resampling": {"cavity.kernels", "cavity.evidence", *FRONT},
     "online": {"cavity.kernels", "cavity.evidence", *FRONT, *CONCRETE},
     "estimators": FRONT - {"cavity.estimators"},
-    "model_selection": {"cavity.tables", "cavity.report", "cavity.cli"},
-    "tables": {"cavity.report", "cavity.cli"},
-    "report": {"cavity.cli"},
+    "dask": FRONT - {"cavity.estimators", "cavity.dask"},
+    "model_selection": {"cavity.dask", "cavity.tables", "cavity.report", "cavity.cli"},
+    "tables": {"cavity.dask", "cavity.report", "cavity.cli"},
+    "report": {"cavity.dask", "cavity.cli"},
 }
 FOUNDATIONS = {"arrays", "solvers", "sites"}
 LINES = [
@@ -49,7 +54,7 @@ LINES = [
     {"inference"},
     {"evidence", "online", "resampling", "storage"},
     {"estimators"},
-    {"tables", "model_selection"},
+    {"tables", "model_selection", "dask"},
     {"report"},
     {"cli"},
 ]
@@ -73,6 +78,10 @@ def imports(path):
 
 def within(name, modules):
     return any(name == module or name.startswith(module + ".") for module in modules)
+
+
+def within_any(names, modules):
+    return any(within(name, modules) for name in names)
 
 
 def body_lines(function):
@@ -126,6 +135,18 @@ def test_scikit_learn_stays_outside():
     for path in (path for path in FILES if room(path) not in SKLEARN_ROOMS):
         wrong = [name for name in imports(path) if within(name, {"sklearn"})]
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_dask_has_one_door():
+    """Dask is imported by one file, when it is needed, and that file by one other."""
+    door = ROOT / "rows" / "dask.py"
+    for path in (path for path in FILES if path != door):
+        names = set(imports(path))
+        assert not [name for name in names if within(name, {"dask", "distributed"})], path
+        assert path == ROOT / "dask.py" or not within_any(names, {"cavity.rows.dask"}), path
+        words = {n.value for n in ast.walk(TREES[path]) if isinstance(n, ast.Constant)}
+        assert not words & {"dask", "distributed"}, f"{path} imports Dask by its name"
+    assert not [name for name in imports(door) if within(name, {"dask", "distributed"})]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

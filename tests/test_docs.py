@@ -64,6 +64,8 @@ def test_examples_run_and_print_what_the_page_says(page: Path) -> None:
     found = examples(page)
     if any("import torch" in example.code for example in found):
         pytest.importorskip("torch", reason="the page's examples need PyTorch")
+    if any("import dask" in example.code for example in found):
+        pytest.importorskip("distributed", reason="the page's examples need Dask")
     for line, code, output in found:
         printed = io.StringIO()
         # Blank lines in front make a traceback's line numbers those of the page.

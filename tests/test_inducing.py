@@ -284,6 +284,16 @@ def test_a_lost_block_costs_a_round():
     assert got.log_evidence == pytest.approx(want.log_evidence, rel=1e-10)
 
 
+@pytest.mark.parametrize("method", [EP(tol=1e-10), Laplace(tol=1e-10)], ids=str)
+def test_a_block_lost_after_the_fit(method):
+    """Gradient and leave-one-out are right if a block has forgotten its sites since the fit."""
+    want = method.fit(block_problem(Logit(), at(slice(0, 15)), size=25))
+    for ask in (lambda fit: fit.gradient(), lambda fit: fit.cavities.mean):
+        got = method.fit(block_problem(Logit(), at(slice(0, 15)), size=25))
+        got.problem.rows._states[got.start.sites.name][1] = None
+        np.testing.assert_allclose(ask(got), ask(want), rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("method", [Ensemble(), Sequential(), EP(schedule="sequential")], ids=str)
 def test_methods_that_need_a_matrix_say_so(method):
     """What cannot be done on inducing points is refused."""

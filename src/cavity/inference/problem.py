@@ -91,9 +91,16 @@ class Fit:
         """
         blocks, shared = self.problem.blocks, _Contraction(self, None)
         if not self.method.is_stationary:
-            pulled = blocks.reduce(_pull, shared, self._state)
+            pulled, lost = blocks.reduce(_pull, shared, self._state)
+            if lost:
+                return self._again().gradient()
             shared = _Contraction(self, pulled if pulled is None else self.posterior.under(pulled))
-        return self.posterior.gradient(blocks.reduce(_contract, shared, self._state))
+        found, lost = blocks.reduce(_contract, shared, self._state)
+        return self._again().gradient() if lost else self.posterior.gradient(found)
+
+    def _again(self) -> Fit:
+        """Return the same fit after blocks have lost their sites."""
+        return self.method.fit(self.problem, self.start)
 
     def grad_K(self) -> Array:
         """Return M with d log evidence = Σ_ij M_ij dK_ij, of a prior that holds K as a matrix."""
@@ -118,6 +125,8 @@ class Fit:
         of it is.
         """
         parts = list(self.problem.blocks.collect(_leave_one_out, self.posterior, self._state))
+        if any(part is None for part in parts):
+            return self._again().cavities
         return Marginals(*map(_joined, zip(*parts, strict=True)))
 
     def loo_log_prob(self, y: Array | None = None) -> Array:
@@ -142,16 +151,24 @@ def _slope(fit: Fit, rows: Rows, sites: Any) -> tuple[Any, Any, Slope]:
     return seen, local.sites, method.slope(likelihood, rows, local, posterior.prior)
 
 
+def _is_lost(prior: Any, sites: Any) -> bool:
+    """Whether a block has lost its sites; of a prior that is a matrix, blocks keep none."""
+    return sites is None and not prior.dense
+
+
 def _pull(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
     seen, own, slope = _slope(now.fit, rows, sites)
+    prior = now.fit.posterior.prior
+    lost = int(_is_lost(prior, sites))
     if slope.source is None:
-        return sites, None
-    return sites, now.fit.posterior.prior.sums(seen, Sites(own.tau, slope.source))
+        return sites, (None, lost)
+    return sites, (prior.sums(seen, Sites(own.tau, slope.source)), lost)
 
 
 def _contract(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
     seen, own, slope = _slope(now.fit, rows, sites)
-    return sites, now.fit.posterior.contract(seen, own, slope, now.other)
+    share = now.fit.posterior.contract(seen, own, slope, now.other)
+    return sites, (share, int(_is_lost(now.fit.posterior.prior, sites)))
 
 
 def _target(rows: Rows, sites: Any, shared: None) -> tuple[Array, Array]:
@@ -162,6 +179,8 @@ def _joined(parts: tuple[Array, ...]) -> Array:
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
 
-def _leave_one_out(rows: Rows, sites: Any, posterior: Any) -> Marginals:
+def _leave_one_out(rows: Rows, sites: Any, posterior: Any) -> Marginals | None:
+    if _is_lost(posterior.prior, sites):
+        return None
     local = posterior.local(posterior.prior.features(rows), sites)
     return cavity(local, clip(rows.weight, low=1.0))
