@@ -21,7 +21,7 @@ def scores(p: Any, y: Any, truth: Any = None) -> dict[str, float]:
     """
     if not np.all(np.isfinite(p)):
         raise ArithmeticError(f"{np.mean(~np.isfinite(p)):.0%} of the probabilities are NaN")
-    p = np.clip(p, _LOW, 1.0 - _LOW)
+    p = np.clip(np.asarray(p, dtype=np.float64), _LOW, 1.0 - _LOW)
     found = {
         "log_loss": float(-np.mean(np.where(y == 1, np.log(p), np.log1p(-p)))),
         "error": float(np.mean((p > 0.5) != (y == 1))),
