@@ -114,6 +114,10 @@ class Counter:
             raise RuntimeError("operations are counted only if the library is not imported yet")
         for get in ("get_lapack_funcs", "get_blas_funcs"):
             setattr(scipy.linalg, get, self._watching(getattr(scipy.linalg, get)))
+        from cavity.arrays import unlocked
+
+        for name in ("trmm", "syrk", "gemm"):
+            setattr(unlocked, name, self._counting(name, getattr(unlocked, name)))
 
     def reset(self) -> None:
         """Begin again at zero."""

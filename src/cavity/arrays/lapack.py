@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from cavity.arrays import accelerators
+from cavity.arrays import accelerators, unlocked
 from cavity.arrays.standard import (
     Array,
     by_library,
@@ -20,6 +20,9 @@ from cavity.arrays.standard import (
     namespace,
     row_blocks,
 )
+
+_LARGE = 2**16
+"""Elements from which on the longer call (some 50 µs) does not matter."""
 
 
 @cache
@@ -30,6 +33,13 @@ def _lapack(name: str, dtype: str) -> Callable[..., Any]:
 @cache
 def _blas(name: str, dtype: str) -> Callable[..., Any]:
     return get_blas_funcs(name, dtype=np.dtype(dtype))
+
+
+def _product(name: str, A: Array) -> Callable[..., Any]:
+    """Return a BLAS routine; for a large matrix one that lets other threads work meanwhile."""
+    if A.dtype.char == "d" and A.size >= _LARGE:
+        return getattr(unlocked, name)  # type: ignore[no-any-return]
+    return _blas(name, A.dtype.char)
 
 
 def _fortran(A: Array) -> tuple[Array, bool]:
@@ -88,7 +98,7 @@ def lower_product(L: Array, V: Array, *, transpose: bool = False) -> Array:
     trans = int(transpose == lower)
     if V.ndim == 1:
         return _blas("trmv", L.dtype.char)(F, V, lower=lower, trans=trans)
-    return _blas("trmm", L.dtype.char)(1.0, F, V, lower=lower, trans_a=trans)
+    return _product("trmm", V)(1.0, F, V, lower=lower, trans_a=trans)
 
 
 @by_library(lambda L: L.T @ L, torch=accelerators.lower_gram)
@@ -123,7 +133,7 @@ def _above_diagonal(n: int) -> Array:
 def gram(W: Array) -> Array:
     """Return Wᵀ W; NumPy fills in the lower triangle only, to be factored."""
     F, tall = _fortran(W)
-    return _blas("syrk", W.dtype.char)(1.0, F, trans=int(tall), lower=1)
+    return _product("syrk", W)(1.0, F, trans=int(tall), lower=1)
 
 
 @by_library(lambda W, d: W.T @ (d[:, None] * W))
@@ -181,7 +191,7 @@ def matmul(A: Array, B: Array) -> Array:
     # Transposed, so that the result is in C order: Bᵀ Aᵀ.
     E, columns_too = _fortran(B)
     trans = {"trans_a": int(columns_too), "trans_b": int(by_columns)}
-    return _blas("gemm", "d")(1.0, E, F, **trans).T
+    return _product("gemm", A)(1.0, E, F, **trans).T
 
 
 @by_library(lambda K, v: K @ v)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from typing import Any
 
 import click
@@ -10,17 +11,19 @@ from cavity import __version__
 from cavity.cli.options import Terminal, command_line, opened, print_options, table_options, to_file
 from cavity.estimators.columns import columns
 from cavity.estimators.validation import is_auto
-from cavity.report.analysis import analyse, compare_methods
+from cavity.report.analysis import about_inducing, analyse, compare_methods, compared
 from cavity.report.parts import curve_of, describe_curve, kernel_text, left_out_of, scores_of
 from cavity.report.summary import comparison, curve_lines, quality, summarise
+from cavity.report.words import representatives
 from cavity.tables.model import fit_model, load_model, save_model, unfitted
 from cavity.tables.output import (
     FRAME_SUFFIXES,
     NoTargetError,
     TableError,
+    csv_lines,
+    json_lines,
     plain,
-    to_json,
-    write_frame,
+    write_frames,
     write_text,
 )
 from cavity.tables.read import SHIPPED, read_table
@@ -99,9 +102,15 @@ def compare(tune: bool, **options: Any) -> None:
         if not tune or is_auto(kernel):
             kernel = fit_model(data, settings)[0].kernel_
         terminal.stage("comparing inference methods")
-        rows = compare_methods(data, kernel, settings, tune)
-        numbers = {"notes": data.notes, "comparison": rows}
-        terminal.answer([*data.notes, *comparison(rows)], numbers)
+        few = compared(data, settings)
+        rows = compare_methods(few, kernel, settings, tune)
+        notes = [*data.notes]
+        if len(few.y) < len(data.y):
+            notes.append(
+                f"The methods were compared on a random sample of {len(few.y):,} of "
+                f"{len(data.y):,} rows."
+            )
+        terminal.answer([*notes, *comparison(rows)], {"notes": notes, "comparison": rows})
 
 
 def _sizes(context: Any, parameter: Any, text: str | None) -> list[int] | None:
@@ -184,12 +193,15 @@ def fit(output: str, **options: Any) -> None:
             "log_evidence": fitted.log_marginal_likelihood_value_,
             "left_out": left_out,
             "held_out": held_out,
+            "inducing": (inducing := about_inducing(fitted)),
             "counts": data.counts,
             "notes": data.notes,
             "warnings": warned,
         }
+        few = [representatives(**inducing, rows=len(data.y))] if inducing else []
         lines = [
             *data.notes,
+            *few,
             f"Kernel: {answer['kernel']}",
             *quality(left_out, held_out, predicted.how),
         ]
@@ -229,21 +241,21 @@ def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bo
         terminal.stage(f"opening {model}")
         fitted = load_model(model)
         terminal.stage(f"reading {table}")
-        rows = read_table(table)
-        terminal.stage("predicting", total=rows.frame.height)
-        answers = fitted.predict(rows, terminal.advance)
+        rows = read_table(table, terminal)
+        fitted.check(rows)
+        unseen: Counter[str] = Counter()
+        terminal.stage("predicting", total=rows.height)
+        answers = fitted.answers(rows, terminal.advance, unseen)
         if path is None:
-            csv = answers.write_csv().rstrip("\n")
-            terminal.print(to_json(answers.to_dicts()) if as_json else csv)
+            terminal.print_all(json_lines(answers) if as_json else csv_lines(answers))
             return
-        write_frame(path, answers)
-        unseen = fitted.encoder.unseen(rows.frame)
+        height = write_frames(path, answers)
         lines = [
             f"Column '{name}': {count:,} rows have a value that is not in the training rows."
             for name, count in unseen.items()
         ]
-        lines.append(f"{answers.height:,} predictions are in {output}.")
-        numbers = {"output": output, "rows": answers.height, "unseen_categories": unseen}
+        lines.append(f"{height:,} predictions are in {output}.")
+        numbers = {"output": output, "rows": height, "unseen_categories": dict(unseen)}
         terminal.answer(lines, numbers)
 
 
@@ -259,8 +271,8 @@ def datasets(as_json: bool, quiet: bool) -> None:
     found = [
         {
             "name": name,
-            "rows": (frame := read_table(name).frame).height,
-            "columns": frame.width,
+            "rows": (table := read_table(name)).height,
+            "columns": len(table.schema),
             "task": about.task,
             "target": about.target,
             "description": about.description,
@@ -288,7 +300,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        return _fail("there is not enough memory: try a smaller --max-rows.", 1)
+        return _fail("there is not enough memory: sample the table with --rows.", 1)
     except NoTargetError as error:
         return _fail(str(error), 2)
     except (ValueError, OSError) as error:

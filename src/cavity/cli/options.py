@@ -10,17 +10,36 @@ from typing import Any
 import click
 from click.core import ParameterSource
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import Probit, likelihood
 from cavity.tables.model import WORDS, Settings, parse_kernel
 from cavity.tables.output import check_writable, to_json
-from cavity.tables.prepare import MAX_ROWS, Prepared, prepare
+from cavity.tables.prepare import Prepared, prepare
 from cavity.tables.read import read_table
+from cavity.tables.table import faster
 
 _CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.serves(Probit()))
+
+
+class _Rows(ProgressColumn):
+    """How many steps are done, of how many."""
+
+    def render(self, task: Task) -> Text:
+        """Return the numbers, or nothing if they are not known."""
+        return Text("" if task.total is None else f"{task.completed:,.0f} of {task.total:,.0f}")
 
 
 class Terminal:
@@ -33,7 +52,9 @@ class Terminal:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
+            _Rows(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             console=console,
             transient=True,
             disable=quiet or not console.is_terminal,
@@ -55,6 +76,10 @@ class Terminal:
         """Show that some more steps are done."""
         self._progress.advance(self._task, steps)
 
+    def passing(self, done: int, total: int | None) -> None:
+        """Show how far a pass over the table is."""
+        self._progress.update(self._task, completed=done, total=total)
+
     def answer(self, lines: Iterable[str], numbers: Any) -> None:
         """Print the numbers as JSON if that was asked for, else the lines unless quiet."""
         if self.as_json:
@@ -64,8 +89,13 @@ class Terminal:
 
     def print(self, text: str) -> None:
         """Print text even if quiet."""
-        self._progress.stop()
-        click.echo(text)
+        self.print_all([text + "\n"])
+
+    def print_all(self, parts: Iterable[str]) -> None:
+        """Print a text part after part, even if quiet."""
+        for part in parts:
+            self._progress.stop()
+            click.echo(part, nl=False)
 
 
 def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -107,10 +137,12 @@ table_options = _options(
         "repeated.",
     ),
     click.option(
+        "--rows",
         "--max-rows",
+        "max_rows",
         type=click.IntRange(10),
-        default=MAX_ROWS,
-        help="Train on at most this many rows, drawn at random; the others are held out.",
+        metavar="N",
+        help="Train on N rows, drawn at random, and hold out others; by default all are used.",
     ),
     click.option(
         "--test-size",
@@ -146,6 +178,13 @@ table_options = _options(
         default=0,
         help="Additional random starts of the tuning.",
     ),
+    click.option(
+        "--inducing",
+        type=click.IntRange(1),
+        metavar="M",
+        help="Let M representative points stand for the rows; by default that is done for large "
+        "tables only.",
+    ),
 )
 """TABLE, how to read it, and how to model it."""
 
@@ -163,13 +202,17 @@ def opened(options: dict[str, Any]) -> Iterator[tuple[Terminal, Prepared, Settin
         check_offers(likelihood(options["likelihood"]), method(options["inference"]))
     except ValueError as error:
         raise click.UsageError(str(error), click.get_current_context()) from error
-    modelling = ("kernel", "inference", "likelihood", "restarts", "seed")
+    modelling = ("kernel", "inference", "likelihood", "restarts", "seed", "inducing")
     settings = Settings(**{name: options[name] for name in modelling})
     with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
         terminal.stage(f"reading {options['table']}")
         reading = ("target", "task", "drop", "keep", "max_rows", "test_size", "seed")
-        data = prepare(read_table(options["table"]), **{name: options[name] for name in reading})
-        yield terminal, data, settings
+        table = faster(read_table(options["table"], terminal))
+        try:
+            data = prepare(table, **{name: options[name] for name in reading})
+            yield terminal, data, settings
+        finally:
+            table.close()
 
 
 def to_file(output: str | None, *inputs: str) -> Path | None:

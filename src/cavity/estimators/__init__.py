@@ -10,12 +10,15 @@ from cavity.estimators.online import (
     OnlineGaussianProcessRegressor,
 )
 from cavity.estimators.regressor import GaussianProcessRegressor
+from cavity.estimators.stored import load, save
 
 __all__ = [
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "OnlineGaussianProcessClassifier",
     "OnlineGaussianProcessRegressor",
+    "load",
+    "save",
 ]
 
 

@@ -80,7 +80,7 @@ def sweep(
     now = Round(posterior, method, problem.likelihood, step)
     found = blocks.reduce(_visit, now, state.name)
     while (residual := _ahead(found, last, now)) > method.tol and n_iter < most:
-        step = _next_step(step, found.largest / last if not found.lost else 0.0)
+        step = next_step(step, found.largest / last if not found.lost else 0.0)
         last, posterior = found.largest, problem.prior.condition(found.sums)
         now, n_iter = now._replace(posterior=posterior, step=step), n_iter + 1
         found = blocks.reduce(_visit, now, state.name)
@@ -108,7 +108,7 @@ def _ahead(found: Visited, last: float, now: Round) -> float:
     return found.largest * min(1.0, max(_FASTEST, found.largest / last))
 
 
-def _next_step(step: float, ratio: float) -> float:
+def next_step(step: float, ratio: float) -> float:
     """Return the next step, given by how much the last one has changed the residual."""
     if ratio > 1.0:
         return max(_SMALLEST_STEP, 0.5 * step)

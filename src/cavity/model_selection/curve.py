@@ -4,27 +4,64 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.estimators.columns import columns
 from cavity.model_selection.forecast import ErrorTrend, Forecast
-from cavity.model_selection.pools import PoolInputs
 from cavity.model_selection.suspects import Suspect, Suspects, most_doubtful
 from cavity.resampling import Averages
-from cavity.resampling.scores import Losses
+from cavity.resampling.scores import Losses, Scores
+
+_OF_LOSSES = ("error", "log_loss", "support")
 
 Measure = Callable[[Array, Array], Array]
+
+
+class PointScores(NamedTuple):
+    """Held-out scores of single examples, by size."""
+
+    error: Array
+    log_loss: Array
+    support: Array
+    doubt: Array
+    mean: Array
+    variance: Array
+
+    @classmethod
+    def of(
+        cls, scores: Scores, held_out: Sequence[Sequence[Averages]], points: Sequence[Losses]
+    ) -> "PointScores":
+        """Return the scores of examples with given averages and losses, one for each size."""
+        each = (np.stack([getattr(found, name) for found in points]) for name in _OF_LOSSES)
+        error, log_loss, support = each
+        doubt = np.stack(list(map(scores.doubt, held_out, support)))
+        return cls(error, log_loss, support, doubt, *scores.predicted(held_out))
+
+    def most_doubtful(self, k: int) -> tuple[Array, "PointScores"]:
+        """Return the numbers and the scores of k examples at the last size, by their doubt."""
+        order = most_doubtful(self.doubt[-1], k)
+        return order, PointScores(*(part[-1][order] for part in self))
 
 
 @dataclass(frozen=True)
 class Source(ABC):
     """What a curve was computed from, for further questions about it."""
 
-    inputs: PoolInputs
+    inputs: Any
     theory: str
+
+    @property
+    @abstractmethod
+    def point_scores(self) -> PointScores:
+        """Scores of every example at every size."""
+
+    def most_doubtful(self, k: int) -> tuple[Array, PointScores]:
+        """Return the numbers of the most doubtful examples at the last size, and their scores."""
+        return self.point_scores.most_doubtful(k)
 
     @abstractmethod
     def predict(self, X: Any) -> tuple[Array, Array]:
@@ -32,7 +69,7 @@ class Source(ABC):
 
     @abstractmethod
     def measure(self, g: Measure) -> Array:
-        """Average g(prediction, y) over training sets, of shape (sizes, n)."""
+        """Average g(prediction, y) over training sets and examples, at each size."""
 
     @abstractmethod
     def trend(self, measure: str) -> ErrorTrend:
@@ -89,31 +126,37 @@ class LearningCurve:
     def __init__(
         self,
         source: Source,
-        held_out: Sequence[Sequence[Averages]],
-        points: Sequence[Losses],
         reports: Sequence[Sequence[Any]],
         means: Mapping[str, Array],
         standard_error: Mapping[str, Array] | None = None,
     ) -> None:
-        inputs, scores = source.inputs, source.inputs.scores
-        apparent = inputs.apparent()
-        self.source, self.theory = source, source.theory
-        self.task, self.resampling, self.train_sizes = scores.task, inputs.resampling, inputs.sizes
-        self.y, self.classes, self.share = inputs.y, inputs.classes, inputs.share
+        inputs = source.inputs
+        self.source, self.theory, self.task = source, source.theory, inputs.task
+        self.resampling, self.train_sizes = inputs.resampling, inputs.sizes
+        self.classes: Array | None = inputs.classes
         self.test_error, self.test_log_loss = means["test_error"], means["test_log_loss"]
         self.test_brier: Array | None = means.get("test_brier")
         self.pool_error, self.posterior_variance = means["pool_error"], means["posterior_variance"]
-        self.apparent_error = float(apparent.error @ inputs.share)
-        self.apparent_log_loss = float(apparent.log_loss @ inputs.share)
-        self.point_error = np.stack([found.error for found in points])
-        self.point_log_loss = np.stack([found.log_loss for found in points])
-        self.point_support = np.stack([found.support for found in points])
-        self.point_mean, self.point_variance = scores.predicted(held_out)
-        self.point_doubt = np.stack(list(map(scores.doubt, held_out, self.point_support)))
         self.converged = np.array([all(r.converged for r in of_size) for of_size in reports])
         self.n_iter = np.array([max(r.n_iter for r in of_size) for of_size in reports])
         self.residual = np.array([max(r.residual for r in of_size) for of_size in reports])
         self.standard_error = standard_error or {}
+
+    y = property(lambda self: self.source.inputs.y)
+    share = property(lambda self: self.source.inputs.share)
+    apparent_error = property(lambda self: self._apparent[0])
+    apparent_log_loss = property(lambda self: self._apparent[1])
+    point_error = property(lambda self: self.source.point_scores.error)
+    point_log_loss = property(lambda self: self.source.point_scores.log_loss)
+    point_support = property(lambda self: self.source.point_scores.support)
+    point_doubt = property(lambda self: self.source.point_scores.doubt)
+    point_mean = property(lambda self: self.source.point_scores.mean)
+    point_variance = property(lambda self: self.source.point_scores.variance)
+
+    @cached_property
+    def _apparent(self) -> tuple[float, float]:
+        """Error and log loss of the fit to the whole pool, on the pool itself."""
+        return self.source.inputs.apparent()  # type: ignore[no-any-return]
 
     @property
     def point_evidence(self) -> Array:
@@ -167,7 +210,7 @@ class LearningCurve:
         -------
         averages : ndarray of shape (n_sizes,)
         """
-        return self.source.measure(g) @ self.share
+        return self.source.measure(g)
 
     def forecast(self, n: Any, measure: str = "error", level: float = 0.9) -> Forecast:
         """Return the expected held-out error at any size, including sizes beyond the data.
@@ -235,17 +278,17 @@ class LearningCurve:
         Suspects
             A table of these examples, sorted by the doubt about their labels, the largest first.
         """
-        n, last = len(self.y), int(np.argmax(self.train_sizes))
+        n = self.source.inputs.n
         if not 1 <= k <= n:
             raise ValueError(f"k must lie between 1 and the {n} examples; got {k!r}.")
-        mean = suggestion = self.point_mean[last]
+        index, found = self.source.most_doubtful(k)
+        suggestion = found.mean
         if self.classes is not None:
-            best = (mean > 0.0).astype(int) if mean.ndim == 1 else np.argmax(mean, axis=1)
+            best = np.argmax(found.mean, axis=1) if found.mean.ndim > 1 else 1 * (found.mean > 0.0)
             suggestion = self.classes[best]
-        doubt, p = self.point_doubt[last], np.exp(self.point_support[last])
-        order = most_doubtful(doubt, k)
-        parts = (np.arange(n), self.y, suggestion, p, doubt, self.point_error[last])
-        return Suspects(tuple(map(Suspect, *(part[order].tolist() for part in parts))))
+        labels, p = self.source.inputs.labels(index), np.exp(found.support)
+        parts = (index, labels, suggestion, p, found.doubt, found.error)
+        return Suspects(tuple(map(Suspect, *(part.tolist() for part in parts))))
 
     def to_frame(self) -> Any:
         """Return the averages as a pandas data frame, one row per size."""

@@ -73,8 +73,14 @@ def sampling_error(points: Array, share: Array, *, rate: bool) -> float:
     ``points`` is the measure at each example, ``rate`` whether that is the probability of an error.
     """
     mean, effective = float(points @ share), 1.0 / float(np.sum(share**2))
+    variance = float((points - mean) ** 2 @ share)
+    return sampling_error_of(mean, variance, effective, rate=rate)
+
+
+def sampling_error_of(mean: float, variance: float, effective: float, *, rate: bool) -> float:
+    """Return the same from the mean and the variance of the points, and their effective number."""
     if not rate:
-        return float(np.sqrt(_SHARED_EXAMPLES * (points - mean) ** 2 @ share / effective))
+        return float(np.sqrt(_SHARED_EXAMPLES * max(variance, 0.0) / effective))
     effective += 2.0 * _ADDED
     mean += (_ADDED - 2.0 * _ADDED * mean) / effective
     return float(np.sqrt(_SHARED_EXAMPLES * mean * (1.0 - mean) / effective))

@@ -10,15 +10,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for
-from cavity.model_selection.curve import LearningCurve, Measure, Source
-from cavity.model_selection.forecast import (
-    ErrorTrend,
-    forecast_sizes,
-    sampling_error,
-    smaller_sizes,
-)
+from cavity.model_selection.block_curve import BlockSource
+from cavity.model_selection.block_pools import BlockInputs
+from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
+from cavity.model_selection.forecast import ErrorTrend, sampling_error
 from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
 from cavity.model_selection.price import TuningPrice
+from cavity.model_selection.trends import trend_of, trend_sizes
 from cavity.resampling import (
     LAWS,
     THEORIES,
@@ -26,6 +24,7 @@ from cavity.resampling import (
     Scores,
     SizeSolution,
     mixtures,
+    solve_on_blocks,
     solve_sizes,
 )
 from cavity.resampling.scores import Losses, field_grid
@@ -35,8 +34,8 @@ _BLOCK = 64
 
 def learning_curve(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     *,
     train_sizes: Any = DEFAULT_SIZES,
     resampling: str = "subsample",
@@ -63,8 +62,9 @@ def learning_curve(
     ----------
     estimator : GaussianProcessClassifier, GaussianProcessRegressor, or a Pipeline ending in one
         If it is not fitted, a copy is fitted to the whole table first.
-    X : array-like of shape (n_samples, n_features)
-        The pool from which training sets are drawn.
+    X : array-like of shape (n_samples, n_features), or a table of `cavity.rows`
+        The pool from which training sets are drawn; if it is left out, the rows that a model with
+        inducing points was fitted to.
     y : array-like of shape (n_samples,)
     train_sizes : sequence of int or of float
         Numbers of examples, or fractions of the table.
@@ -75,7 +75,8 @@ def learning_curve(
         "cavity" treats each example within the average over all others. "pairs" adds the joint
         effects of pairs: it is closer to refits in regression with little data, and the same in
         classification. "variational" is the older theory, for regression with "bootstrap" only.
-        "auto" is "pairs" for regression and "cavity" for classification.
+        "auto" is "pairs" for regression and "cavity" for classification and for models with
+        inducing points, which do not have the covariances that pairs need.
     sample_weight : array-like of shape (n_samples,), optional
         How often each example is drawn (and scored), relative to the others.
     tol : float
@@ -89,7 +90,8 @@ def learning_curve(
         Draws the quarters and halves. The default gives the same curve every time.
     n_kernels : int
         How many kernels are tuned, three of five on quarters and the others on halves. The cost is
-        in proportion, and fewer scatter more. With 0 all tuning counts to first order.
+        in proportion, and fewer scatter more. With 0, and for models with inducing points, all
+        tuning counts to first order.
 
     Returns
     -------
@@ -109,14 +111,14 @@ def learning_curve(
     _check_theory(theory, resampling)
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
     theory = _theory_for(inputs, theory)
-    solve = partial(solve_sizes, theory=theory, tol=tol, max_iter=max_iter)
-    # The older theory keeps to the first order.
-    priced = inputs if theory != "variational" else replace(inputs, retune=False)
-    price = TuningPrice.seeded(priced, solve, random_state, n_kernels)
-    with threads_for(len(inputs.share)):
+    solver: Any = solve_sizes if inputs.dense else solve_on_blocks
+    solve = partial(solver, theory=theory, tol=tol, max_iter=max_iter)
+    source_of = _source_of(inputs, theory, solve, random_state, n_kernels)
+    with threads_for(inputs.rank):
         by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
         solutions = list(zip(*by_pool, strict=True))
-        curve = _curve(TheorySource(inputs, theory, solve, price, solutions))
+        source = source_of(solutions)
+        curve = LearningCurve(source, solutions, source.means())
     reliable = [all(solution.reliable for solution in of_size) for of_size in solutions]
     _warn_about(curve, ~np.array(reliable), tol)
     return curve
@@ -130,13 +132,31 @@ def _check_theory(theory: str, resampling: str) -> None:
         raise ValueError("theory='variational' draws with replacement: use resampling='bootstrap'.")
 
 
-def _theory_for(inputs: PoolInputs, theory: str) -> str:
+def _theory_for(inputs: PoolInputs | BlockInputs, theory: str) -> str:
     """Return the theory that is meant."""
-    if theory == "variational" and inputs.classes is not None:
+    is_class = inputs.classes is not None
+    if theory == "variational" and is_class:
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
     if theory == "auto":
-        return "pairs" if inputs.classes is None else "cavity"
+        return "pairs" if inputs.dense and not is_class else "cavity"
+    if theory == "pairs" and not inputs.dense:
+        raise ValueError(
+            "theory='pairs' needs the covariances between all examples, which a model with "
+            "inducing points does not have: use theory='cavity'."
+        )
     return theory
+
+
+def _source_of(
+    inputs: Any, theory: str, solve: Callable[..., Any], random_state: Any, n_kernels: int
+) -> Callable[[Any], Any]:
+    """Return what makes the source of a curve from the solutions."""
+    if not inputs.dense:
+        return partial(BlockSource, inputs, theory, solve)
+    # The older theory keeps to the first order.
+    priced = inputs if theory != "variational" else replace(inputs, retune=False)
+    price = TuningPrice.seeded(priced, solve, random_state, n_kernels)
+    return partial(TheorySource, inputs, theory, solve, price)
 
 
 def _warn_about(curve: LearningCurve, unreliable: Array, tol: float) -> None:
@@ -177,6 +197,40 @@ class TheorySource(Source):
         """Held-out averages of all latent functions, for each size."""
         return [[solution.held_out for solution in of_size] for of_size in self.solutions]
 
+    @cached_property
+    def expanded(self) -> list[Losses]:
+        """Held-out scores of each example, for each size, with tuning to first order."""
+        return [self.inputs.scores.held_out(averages) for averages in self.held_out]
+
+    @cached_property
+    def points(self) -> list[Losses]:
+        """Held-out scores of each example, for each size."""
+        return self.price.applied(self.different, self.expanded)
+
+    @cached_property
+    def point_scores(self) -> PointScores:
+        """Scores of every example at every size."""
+        return PointScores.of(self.inputs.scores, self.held_out, self.points)
+
+    def means(self) -> dict[str, Array]:
+        """Return averages over training sets and examples, by name."""
+        inputs, scores, share = self.inputs, self.inputs.scores, self.inputs.share
+        pools = [[solution.pool for solution in of_size] for of_size in self.solutions]
+        means = {
+            "test_" + name: np.stack([getattr(found, name) for found in self.points]) @ share
+            for name in ("error", "log_loss", "brier")
+            if getattr(self.points[0], name) is not None
+        }
+        occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
+        absent = np.stack([1.0 - drawn.probability.sum(axis=0) for drawn in occupancies])
+        pool_errors = np.stack(list(map(scores.pool_error, pools, self.held_out, occupancies)))
+        each = zip(self.points, self.expanded, strict=True)
+        pool_errors += absent * np.stack([new.error - old.error for new, old in each])
+        means["pool_error"] = pool_errors @ share
+        G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
+        means["posterior_variance"] = G * scores.scale**2
+        return means
+
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
         given = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
@@ -184,13 +238,13 @@ class TheorySource(Source):
             [s.at(pool.prior, *about) for s, (pool, about) in zip(of_size, given, strict=True)]
             for of_size in self.solutions
         ]
-        return self.inputs.scores.predicted(averages)
+        return self.inputs.scores.predicted(averages)  # type: ignore[no-any-return]
 
     def measure(self, g: Measure) -> Array:
-        """Return averages of g(prediction, y) over training sets, at each size and example."""
+        """Return averages of g(prediction, y) over training sets and examples, at each size."""
         score = partial(_measured, g)
         found = np.stack([score(self.inputs.scores, averages) for averages in self.held_out])
-        return found + self.price.measured(self.different, score)[:, None]
+        return found @ self.inputs.share + self.price.measured(self.different, score)
 
     @property
     def different(self) -> Array:
@@ -208,13 +262,9 @@ class TheorySource(Source):
         points, shape = (np.stack([getattr(found, measure) for found in some]) for some in held_out)
         share = self.inputs.share
         is_class = self.inputs.classes is not None
-        rate = is_class and measure == "error"
-        spread = sampling_error(points[-1], share, rate=rate)
-        ceiling = 1.0 if rate else np.inf
-        positive = is_class or measure == "error"
-        return ErrorTrend(
-            sizes, points @ share, spread, positive, ceiling, begin, beyond=1, shape=shape @ share
-        )
+        spread = sampling_error(points[-1], share, rate=is_class and measure == "error")
+        found = trend_of(sizes, points @ share, spread, begin, measure, is_class=is_class)
+        return replace(found, shape=shape @ share)
 
     @cached_property
     def _trends(self) -> tuple[Array, int, list[Losses], list[Losses]]:
@@ -222,17 +272,12 @@ class TheorySource(Source):
 
         The fit is to the second ones, in which the kernel is that of all rows.
         """
-        scores, share = self.inputs.scores, self.inputs.share
         law = "bootstrap" if self.theory == "variational" else "subsample"
-        # Without replacement no example can be drawn more than once.
-        most = int(1.0 / np.max(share) + 1e-9)
-        fitted = forecast_sizes(most)
-        smaller = smaller_sizes(fitted[0])
-        sizes = np.unique(np.concatenate([smaller, fitted, [most]]))
+        sizes, begin = trend_sizes(self.inputs.share)
         solutions = zip(*(self.solve(pool, sizes, law) for pool in self.inputs.pools), strict=True)
         averages = [[s.held_out for s in of_size] for of_size in solutions]
-        found = list(map(scores.held_out, averages))
-        return sizes, len(smaller), self.price.applied(sizes, found), found
+        found = list(map(self.inputs.scores.held_out, averages))
+        return sizes, begin, self.price.applied(sizes, found), found
 
 
 def _measured(g: Measure, scores: Scores, averages: Sequence[Averages]) -> Array:
@@ -245,26 +290,3 @@ def _measured(g: Measure, scores: Scores, averages: Sequence[Averages]) -> Array
             latent = [c.fields(x[here]) for c in parts]
             total += share * (weight[here] @ scores.measure(g, latent))
     return total
-
-
-def _curve(source: TheorySource) -> LearningCurve:
-    """Return the curve that a theory predicts."""
-    inputs, scores, share = source.inputs, source.inputs.scores, source.inputs.share
-    held_out = source.held_out
-    expanded = [scores.held_out(averages) for averages in held_out]
-    points = source.price.applied(source.different, expanded)
-    occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
-    pools = [[solution.pool for solution in of_size] for of_size in source.solutions]
-    G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
-    means = {
-        "test_" + name: np.stack([getattr(found, name) for found in points]) @ share
-        for name in ("error", "log_loss", "brier")
-        if getattr(points[0], name) is not None
-    }
-    absent = np.stack([1.0 - drawn.probability.sum(axis=0) for drawn in occupancies])
-    pool_errors = np.stack(list(map(scores.pool_error, pools, held_out, occupancies)))
-    each = zip(points, expanded, strict=True)
-    pool_errors += absent * np.stack([new.error - old.error for new, old in each])
-    means["pool_error"] = pool_errors @ share
-    means["posterior_variance"] = G * scores.scale**2
-    return LearningCurve(source, held_out, points, source.solutions, means)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
+from cavity.estimators.blocks import is_table
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.problems import noise_variances
@@ -18,6 +19,7 @@ from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_prior_variance, is_precomputed, validate_inputs
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
+from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
@@ -33,9 +35,6 @@ from cavity.resampling.scores import Losses, class_scores, target_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
-_WIDER = 4.0
-"""Where the spread of the length scales and the kernel are chosen anew with every training set,
-tuning scatters more than the first order says. Settled on six tables against refits."""
 _WHAT = "Learning curves need"
 
 
@@ -60,11 +59,32 @@ class PoolInputs:
     """Whether averages are over kernels tuned on each training set."""
     splits_noise: bool = True
     """Whether the kernel's noise is moved to the likelihood, where that is possible."""
+    dense: ClassVar[bool] = True
+    """Whether the covariances of all examples are a matrix."""
 
     @property
     def classes(self) -> Array | None:
         """The classes, in the order of their codes; None for a real target."""
         return getattr(self.model, "classes_", None)
+
+    @property
+    def task(self) -> str:
+        """Either "classification" or "regression"."""
+        return self.scores.task
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return len(self.y)
+
+    @property
+    def rank(self) -> int:
+        """The size of the matrices that are factored."""
+        return self.n
+
+    def labels(self, index: Array) -> Array:
+        """Return the labels of some examples."""
+        return self.y[index]
 
     @cached_property
     def likelihood(self) -> Likelihood:
@@ -114,12 +134,8 @@ class PoolInputs:
             return None
         if not np.array_equal(process.X_train_[place], self.X):
             return None
-        found, here = process.response, process.fits[0].cavities
-        shift = found.cavities[0].mean - here.mean
-        growth = np.log(found.cavities[0].variance / here.variance)
-        each = (shift[place], growth[place], found.scatter[0][place])
-        wider = _WIDER if process.given is not None else 1.0
-        return TuningEffect(*each, found.information, noise, wider)
+        found = tuning_of(process, noise)
+        return None if found is None else found.part(place)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if it was to the pool itself."""
@@ -149,8 +165,12 @@ class PoolInputs:
             for rule, pool in zip((p.rule for p in self.fitted.processes), self.pools, strict=True)
         ]
 
-    def apparent(self) -> Losses:
-        """Return the scores of the estimator on the pool itself."""
+    def apparent(self) -> tuple[float, float]:
+        """Return error and log loss of the estimator on the pool itself."""
+        found = self._apparent()
+        return float(found.error @ self.share), float(found.log_loss @ self.share)
+
+    def _apparent(self) -> Losses:
         if self.classes is not None:
             # As scikit-learn's log_loss: finite.
             p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
@@ -168,7 +188,7 @@ def pools_of(
     resampling: str,
     sample_weight: Any,
     retune: bool = False,
-) -> PoolInputs:
+) -> PoolInputs | BlockInputs:
     """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
     if resampling not in LAWS:
         raise ValueError(f"resampling must be one of {list(LAWS)}; got {resampling!r}.")
@@ -177,10 +197,44 @@ def pools_of(
         step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
         weights = {} if sample_weight is None else {f"{step}sample_weight": sample_weight}
         model, before = take_apart(clone(estimator).fit(X, y, **weights), _WHAT)
+    fitted = fitted_model(model)
+    if not fitted.processes[0].evaluation.prior.dense:
+        return _in_blocks(model, before, X, y, train_sizes, resampling, sample_weight, retune)
+    if X is None:
+        raise ValueError("Give X and y: only a model with inducing points keeps its rows.")
     X = inputs_of(model, before, X)
     y, share = _labels(model, X, y), _population(sample_weight, len(X))
     sizes = _check_sizes(train_sizes, resampling, share)
-    return PoolInputs(model, fitted_model(model), before, X, y, share, resampling, sizes, retune)
+    return PoolInputs(model, fitted, before, X, y, share, resampling, sizes, retune)
+
+
+def _in_blocks(
+    model: Any,
+    before: Pipeline | None,
+    X: Any,
+    y: Any,
+    train_sizes: Any,
+    resampling: str,
+    sample_weight: Any,
+    retune: bool,
+) -> BlockInputs:
+    """Return the rows behind a fitted estimator with inducing points."""
+    fitted, share, labels = fitted_model(model), None, None
+    if len(fitted.fits) > len(fitted.processes):
+        raise ValueError("Learning curves need one target; this model has several.")
+    if X is None or is_table(X):
+        table = X if y is None or X is None else X.with_targets(y)
+        weight = weights_of(fitted.fits[0].problem.rows if table is None else table)
+    else:
+        inputs = inputs_of(model, before, X)
+        labels, weight = _labels(model, inputs, y), sample_weight
+        table = inputs, labels
+    if weight is not None:
+        share = _population(weight, len(weight))
+    pools = block_pools(fitted, table, share, retune=retune)
+    each = np.full(pools[0].size, 1.0 / pools[0].size) if share is None else share
+    sizes = _check_sizes(train_sizes, resampling, each)
+    return BlockInputs(model, fitted, before, pools, labels, resampling, sizes)
 
 
 def take_apart(estimator: Any, what: str) -> tuple[Any, Pipeline | None]:

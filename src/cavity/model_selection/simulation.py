@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cavity.arrays import Array
-from cavity.model_selection.curve import LearningCurve, Measure, Source
+from cavity.model_selection.block_pools import BlockInputs
+from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
 from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
 from cavity.model_selection.refits import Draws, Refitter, Retuner, SizeRefits, refit_all
@@ -83,7 +84,7 @@ def simulate_learning_curve(
         raise ValueError(
             f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
         )
-    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight)
+    inputs = _dense(pools_of(estimator, X, y, train_sizes, resampling, sample_weight))
     if retune := retune and inputs.fitted.processes[0].tuned:
         inputs = replace(inputs, splits_noise=False)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
@@ -92,9 +93,18 @@ def simulate_learning_curve(
     refits = list(refit_all(refitter, len(inputs.y), inputs.sizes, draws, n_jobs, verbose))
     source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
-    held_out, reports = zip(*((found.averages, found.reports) for found in refits), strict=True)
     means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
-    return LearningCurve(source, held_out, source.points, reports, means, errors)
+    return LearningCurve(source, [found.reports for found in refits], means, errors)
+
+
+def _dense(inputs: PoolInputs | BlockInputs) -> PoolInputs:
+    """Refuse models with inducing points."""
+    if isinstance(inputs, PoolInputs):
+        return inputs
+    raise ValueError(
+        "Simulated curves refit models without inducing points: leave n_inducing at None, or use "
+        "learning_curve()."
+    )
 
 
 def _refitter(inputs: PoolInputs) -> Refitter:
@@ -121,14 +131,14 @@ class RefitSource(Source):
         )
 
     def measure(self, g: Measure) -> Array:
-        """Return averages of g(prediction, y) over training sets, at each size and example."""
+        """Return averages of g(prediction, y) over training sets and examples, at each size."""
         scores, share = self.inputs.scores, self.inputs.share
         found = np.stack([r.by_example(scores.measure(g, r.predictive)) for r in self.refits])
         for points in found:
             known = np.isfinite(points)
             # Examples that were never absent must not change the average.
             points[~known] = points[known] @ share[known] / np.sum(share[known])
-        return found
+        return found @ share
 
     def trend(self, measure: str) -> ErrorTrend:
         """Return the curve through the simulated sizes."""
@@ -150,6 +160,12 @@ class RefitSource(Source):
             1.0 if is_class and measure == "error" else np.inf,
         )
         return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling)
+
+    @cached_property
+    def point_scores(self) -> PointScores:
+        """Scores of every example at every size."""
+        held_out = [found.averages for found in self.refits]
+        return PointScores.of(self.inputs.scores, held_out, self.points)
 
     @cached_property
     def losses(self) -> list[Losses]:

@@ -97,10 +97,10 @@ class Whitened(NamedTuple):
         _, (D, nu) = seen.scaled(sites)
         return nu - D * matmul(seen.P, self.w)
 
-    def local(self, seen: Features, sites: Sites) -> Local:
-        """Return what the posterior says about each row."""
+    def local(self, seen: Features, sites: Sites, spread: Array | None = None) -> Local:
+        """Return what the posterior says about each row; ``spread`` may be known."""
         e, (D, nu) = seen.scaled(sites)
-        m, s = matmul(seen.P, self.w), self.spread(seen.P)
+        m, s = matmul(seen.P, self.w), self.spread(seen.P) if spread is None else spread
         q = Marginals((m + seen.left * sites.nu) / e, seen.left / e + s / e**2)
         eps = float(namespace(s).finfo(s.dtype).eps)
         rest = clip(1.0 - D * s, low=eps) / e

@@ -17,6 +17,8 @@ from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
 
+_MANY, _COMPARED = 2000, 1000
+"""Methods are compared on all rows up to the first of these, and of more rows on a sample."""
 Record = dict[str, Any]
 """Named plain values, with None for a number that is not finite."""
 Tell = Callable[[str], None]
@@ -38,7 +40,12 @@ class DataSummary:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """The fitted model; only EP has an evidence correction."""
+    """The fitted model; only EP has an evidence correction.
+
+    ``inducing`` is None if the model is that of all rows, else points (how many of them stand for
+    the table), left_over (the share of the variance that they do not account for) and gain (what
+    the last doubling of their number has added to the log evidence, or None).
+    """
 
     kernel: str
     inference: str
@@ -48,6 +55,7 @@ class ModelSummary:
     converged: bool
     seconds: float
     warnings: list[str]
+    inducing: Record | None = None
 
 
 @dataclass(frozen=True)
@@ -61,14 +69,16 @@ class Analysis:
     each class (of two, for the second). In regression there is one entry, whose class is None and
     whose bins are nominal and observed interval coverage.
     ``confusion`` counts leave-one-out predictions, a row for each true class and a column for each
-    predicted one. ``points`` holds the leave-one-out predictions of all training rows in columns:
+    predicted one. ``certainty`` is as `certainty_of` in parts.py returns it. ``points`` holds the
+    leave-one-out predictions of the training rows, or of a random sample of 2,000, in columns:
     row, label, prediction; then probability of the predicted class and probability_of_label, or
     std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
     whose target is least likely given the other rows, with the same columns, and z in regression;
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
     `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does.
     ``comparison`` has a row of
-    `cavity.compare_inference` for each method; it is empty in regression, which is exact.
+    `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
+    regression, which is exact.
     ``command`` is the command that makes this report.
     """
 
@@ -81,11 +91,13 @@ class Analysis:
     held_out: Record | None
     calibration: list[Record]
     confusion: list[list[int]] | None
+    certainty: Record
     least_certain: list[Record]
     suspects: list[Record]
     importance: list[Record]
     effects: list[Record]
     comparison: list[Record]
+    comparison_rows: int
     curve: Record
     points: dict[str, list[Any]]
     inputs: dict[str, dict[str, str]]
@@ -127,17 +139,19 @@ def analyse(
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    about_rows = parts.rows_of(data, fitted)
+    about_rows = parts.rows_of(data, fitted, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = plain(inputs_of(data, fitted, settings.seed))
     tell("comparing inference methods")
-    comparison = compare_methods(data, fitted.kernel_, settings) if data.classes else []
+    few = compared(data, settings)
+    comparison = compare_methods(few, fitted.kernel_, settings) if data.classes else []
     tell("computing the learning curve")
     return Analysis(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),
         model=model,
         comparison=comparison,
+        comparison_rows=len(few.y),
         curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
@@ -179,7 +193,26 @@ def _about_model(
         converged=not is_classes or bool(fitted.converged_),
         seconds=seconds,
         warnings=warned,
+        inducing=about_inducing(fitted),
     )
+
+
+def about_inducing(fitted: Any) -> Record | None:
+    """Return points, left_over and gain of the inducing points, or None if there are none."""
+    points = getattr(fitted, "inducing_points_", None)
+    if points is None:
+        return None
+    gain = fitted.inducing_gain_
+    return {
+        "points": max(map(len, points if isinstance(points, list) else [points])),
+        "left_over": float(fitted.inducing_left_over_),
+        "gain": None if gain is None else float(gain),
+    }
+
+
+def compared(data: Prepared, settings: Settings) -> Prepared:
+    """Return the rows on which inference methods are compared: of many, a random sample."""
+    return data if len(data.y) <= _MANY else data.sample(_COMPARED, settings.seed)
 
 
 def compare_methods(

@@ -11,7 +11,7 @@ from cavity.model_selection.surface import Surface, surface_of
 from cavity.report.parts import LEVEL
 from cavity.tables.prepare import Prepared
 
-_DRAWS, _GRID = 200, 24
+_DRAWS, _GRID, _MOST_ROWS = 200, 24, 2000
 _MOST_EFFECTS, _MOST_CLASSES = 6, 4
 
 
@@ -22,9 +22,10 @@ def inputs_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
     replaced together: feature, importance, low, high, the most important first. An effect has
     feature, is_number, values (in the table's units, or levels) and curves: class (None in
     regression), mean, low, high. There are effects of the six most important columns, on the second
-    of two classes or on each of the four most common.
+    of two classes or on each of the four most common. Of many rows, a random sample is used.
     """
     surface, rng = surface_of(fitted), np.random.RandomState(seed)
+    data = data.sample(_MOST_ROWS, seed)
     found = shares(surface, data.X, data.encoder.groups, _DRAWS, LEVEL, rng)
     order = np.argsort([-share.importance for share in found], kind="stable").tolist()
     names = [column.name for column in data.encoder.columns]

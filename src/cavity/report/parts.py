@@ -19,6 +19,12 @@ from cavity.resampling.scores import Losses, class_scores, target_scores
 from cavity.tables.prepare import Prepared
 
 _MOST_EXAMPLES = 10
+MOST_POINTS = 2000
+"""Rows that are shown one by one; of more, these are a random sample."""
+_MANY = 20_000
+"""Rows from which on ten further fits would take too long."""
+SURE, _BINS = 0.9, 16
+"""A probability from which on a prediction counts as sure, and the bars of a histogram."""
 LEVEL = 0.9
 """Coverage of the intervals of forecasts, of importances and of effects."""
 _FOLDS = 10
@@ -45,9 +51,11 @@ class LeftOut(NamedTuple):
 def left_out_of(data: Prepared, fitted: Any) -> LeftOut:
     """Return leave-one-out predictions or, where these cannot be trusted, those of ten folds.
 
-    Leave-one-out accounts for the tuning to first order; every fold is tuned again.
+    Leave-one-out accounts for the tuning to first order, which is enough if there are many rows;
+    every fold is tuned again.
     """
-    if fitted.loo_is_believable_ or len(data.y) < 2 * _FOLDS:
+    n = len(data.y)
+    if n < 2 * _FOLDS or n > _MANY or fitted.loo_is_believable_:
         if data.classes:
             return LeftOut("leave-one-out", fitted.loo_proba_)
         return LeftOut("leave-one-out", None, fitted.loo_mean_, fitted.loo_std_)
@@ -56,7 +64,7 @@ def left_out_of(data: Prepared, fitted: Any) -> LeftOut:
     return LeftOut(how, found) if data.classes else LeftOut(how, None, *found)
 
 
-def rows_of(data: Prepared, fitted: Any) -> dict[str, Any]:
+def rows_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
     predicted = left_out_of(data, fitted)
     left_out, held_out = scores_of(data, fitted, predicted)
@@ -67,7 +75,8 @@ def rows_of(data: Prepared, fitted: Any) -> dict[str, Any]:
         "verdict": verdict_of(data, predicted),
         "calibration": calibration_of(data, predicted),
         "confusion": confusion_of(data, predicted),
-        **examples_of(data, predicted),
+        "certainty": certainty_of(data, predicted),
+        **examples_of(data, predicted, seed),
     }
 
 
@@ -188,24 +197,66 @@ def _observed(predicted: float, happened: Array) -> Summary:
     }
 
 
-def examples_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
-    """Return the fields points, least_certain, suspects and inputs of an analysis."""
-    points = _points_of(data, left_out)
-    if data.classes:
-        rows = records(points)
-        uncertainty, doubt = -points["probability"], -points["probability_of_label"]
-    else:
-        z = (points["label"] - points["prediction"]) / points["std"]
-        rows = records(points | {"z": z})
-        uncertainty, doubt = points["std"], np.abs(z)
-    least_certain, suspects = (most_doubtful(v, _MOST_EXAMPLES) for v in (uncertainty, doubt))
-    shown = sorted({*least_certain, *suspects})
-    return {
-        "points": points,
-        "least_certain": [rows[i] for i in least_certain],
-        "suspects": [rows[i] for i in suspects],
-        "inputs": {str(rows[i]["row"]): data.encoder.decode(data.X[i]) for i in shown},
+def certainty_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
+    """Return how certain the predictions of left-out rows are, counted over all rows.
+
+    A histogram has edges and counts by kind: right and wrong by the probability of the predicted
+    class, or rows by the standard deviation. For classes, sure is how many have a probability of
+    at least 0.9, and sure_right how many of these are right; in regression, middle and high are
+    quantiles (0.5 and 0.95) of the standard deviation, and inside is the share of the targets in
+    their 95 % intervals.
+    """
+    if left_out.proba is None:
+        std, n = np.sort(left_out.std), len(left_out.std)
+        reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
+        edges = np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1)
+        inside = np.abs(data.y - left_out.mean) / left_out.std <= 1.96
+        about = {"middle": std[n // 2], "high": std[math.ceil(0.95 * n) - 1]}
+        return {**about, "inside": inside.mean(), **_histogram({"rows": std}, edges)}
+    probability = left_out.proba.max(axis=1)
+    right = np.argmax(left_out.proba, axis=1) == data.y
+    floor = math.floor(20.0 / len(data.classes)) / 20.0
+    edges = np.linspace(floor, 1.0, round((1.0 - floor) * 20) + 1)
+    sure = probability >= SURE
+    about = {"sure": int(sure.sum()), "sure_right": int(np.sum(sure & right))}
+    return about | _histogram({"right": probability[right], "wrong": probability[~right]}, edges)
+
+
+def _histogram(kinds: dict[str, Array], edges: Array) -> dict[str, Any]:
+    counts = {
+        kind: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+        for kind, values in kinds.items()
     }
+    return {"edges": edges, "counts": counts}
+
+
+def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
+    """Return the fields points, least_certain, suspects and inputs of an analysis."""
+    proba, every = left_out.proba, np.arange(len(data.y))
+    if proba is not None:
+        uncertainty, doubt = -proba.max(axis=1), -proba[every, data.y]
+    else:
+        uncertainty, doubt = left_out.std, np.abs(data.y - left_out.mean) / left_out.std
+    few = [most_doubtful(values, _MOST_EXAMPLES) for values in (uncertainty, doubt)]
+    least_certain, suspects = (_records_of(data, left_out, places) for places in few)
+    if len(every) > MOST_POINTS:
+        drawn = np.random.default_rng(seed).choice(len(every), MOST_POINTS, replace=False)
+        every = np.sort(drawn)
+    shown = np.unique(np.concatenate(few))
+    inputs = zip(data.rows[shown], data.inputs_at(shown), strict=True)
+    return {
+        "points": _points_of(data, left_out, every),
+        "least_certain": least_certain,
+        "suspects": suspects,
+        "inputs": {str(row): data.encoder.decode(x) for row, x in inputs},
+    }
+
+
+def _records_of(data: Prepared, left_out: LeftOut, places: Array) -> list[dict[str, Any]]:
+    points = _points_of(data, left_out, places)
+    if left_out.proba is None:
+        points |= {"z": (points["label"] - points["prediction"]) / points["std"]}
+    return records(points)
 
 
 def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]]:
@@ -213,16 +264,17 @@ def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _points_of(data: Prepared, left_out: LeftOut) -> dict[str, Array]:
-    points, proba = {"row": data.rows, "label": data.y}, left_out.proba
-    if proba is None:
-        return points | {"prediction": left_out.mean, "std": left_out.std}
+def _points_of(data: Prepared, left_out: LeftOut, places: Array) -> dict[str, Array]:
+    points = {"row": data.rows[places], "label": data.y[places]}
+    if left_out.proba is None:
+        return points | {"prediction": left_out.mean[places], "std": left_out.std[places]}
     names = np.array([str(name) for name in data.classes], dtype=object)
+    proba, codes = left_out.proba[places], data.y[places]
     return points | {
-        "label": names[data.y],
+        "label": names[codes],
         "prediction": names[np.argmax(proba, axis=1)],
         "probability": proba.max(axis=1),
-        "probability_of_label": proba[np.arange(len(data.y)), data.y],
+        "probability_of_label": proba[np.arange(len(places)), codes],
     }
 
 

@@ -5,13 +5,16 @@ from collections.abc import Iterable
 from cavity.estimators.columns import columns
 from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
+from cavity.report.words import representatives
 
 _MOST_INPUTS = 10
 
 
 def summarise(analysis: Analysis) -> list[str]:
     """Return a page of plain text, line by line."""
-    methods = "Which inference method? (at the kernel above; leave-one-out scores)"
+    sample = f"; {analysis.comparison_rows:,} of the rows"
+    sample *= analysis.comparison_rows < analysis.n_rows
+    methods = f"Which inference method? (at the kernel above; leave-one-out scores{sample})"
     paragraphs = [
         _data(analysis),
         _model(analysis),
@@ -44,7 +47,9 @@ def _model(analysis: Analysis) -> list[str]:
     model = analysis.model
     correction = model.evidence_correction
     error_bar = "" if correction is None else f" (second-order correction {correction:+.3f})"
+    few = [representatives(**model.inducing, rows=analysis.n_rows)] if model.inducing else []
     return [
+        *few,
         f"Kernel: {model.kernel}",
         f"Log evidence {model.log_evidence:.2f}{error_bar}, "
         f"{model.inference} with {model.likelihood} likelihood, {model.seconds:.1f} s.",

@@ -54,3 +54,25 @@ def join(names: Sequence[str]) -> str:
     """Return names as a list for a sentence."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def representatives(points: int, left_over: float, gain: float | None, rows: int) -> str:
+    """Return what inducing points are, and whether more of them would help, in plain words."""
+    text = (
+        f"The model summarises the {rows:,} rows by {count(points, 'representative point')} "
+        f"(inducing points), which capture {percent(1.0 - left_over, 1)} of the variation that the "
+        "kernel describes."
+    )
+    if gain is None:
+        return text
+    # In nats per row; less has no practical effect on predictions.
+    enough = gain < 0.005 * rows
+    more = (
+        "so more of them would hardly help."
+        if enough
+        else f"so more may help: try --inducing {2 * points}."
+    )
+    return (
+        f"{text} The last doubling, from {points // 2:,} to {points:,}, improved the log evidence "
+        f"by {number(gain)}, which is {number(gain / rows, 2)} per row, {more}"
+    )

@@ -1,6 +1,16 @@
 """Replica theory: averages over random training sets from one pool, without refitting."""
 
 from cavity.resampling.averaged import SizeSolution
+from cavity.resampling.block_scores import (
+    RowScores,
+    Tally,
+    apparent_tally,
+    row_averages,
+    row_scores,
+    tally,
+)
+from cavity.resampling.block_sizes import BLOCK_THEORIES, BlockSolution, solve_on_blocks
+from cavity.resampling.blocks import BlockPool
 from cavity.resampling.classes import BinaryScores, MulticlassScores
 from cavity.resampling.known import (
     opper_vivarelli_bound,
@@ -15,22 +25,32 @@ from cavity.resampling.sizes import THEORIES, solve_sizes
 from cavity.resampling.tuning import TuningEffect
 
 __all__ = [
+    "BLOCK_THEORIES",
     "LAWS",
     "THEORIES",
     "Averages",
     "BinaryScores",
+    "BlockPool",
+    "BlockSolution",
     "EffectiveSites",
     "MulticlassScores",
     "Pool",
     "RegressionScores",
+    "RowScores",
     "Scores",
     "SizeSolution",
+    "Tally",
     "TuningEffect",
+    "apparent_tally",
     "log_odds_against",
     "mixtures",
     "opper_vivarelli_bound",
     "periodic_ornstein_uhlenbeck",
     "periodic_squared_exponential",
+    "row_averages",
+    "row_scores",
     "sollich_curve",
+    "solve_on_blocks",
     "solve_sizes",
+    "tally",
 ]

@@ -152,7 +152,7 @@ def unpack(x: Array, scale: Array) -> Averages:
     return Averages(G, R * np.sqrt(scale), np.maximum(V, 0.0) * scale, chi)
 
 
-def _distance(a: Averages, b: Averages) -> float:
+def largest_change(a: Averages, b: Averages) -> float:
     """Return the largest change.
 
     Of a log variance, of a mean in standard deviations, of a spread relative to the variance.
@@ -184,11 +184,11 @@ class AveragesPoint:
         self.cavities, self.sites = cavities, posterior.sites
         self.pool, self.held_out = posterior.pool, posterior.held_out
         self._theory, self._posterior = theory, posterior
-        self._change = _distance(self.held_out, cavities)
+        self._change = largest_change(self.held_out, cavities)
         self.residual = self._change
         if last is not None:
-            moved = _distance(cavities, last.cavities)
-            changed = _distance(self.held_out, last.held_out)
+            moved = largest_change(cavities, last.cavities)
+            changed = largest_change(self.held_out, last.held_out)
             self.residual *= max(_FASTEST, contraction(moved, changed))
         # From the prior, residuals may grow on the way to the solution: nothing is rejected unless
         # it is not a number.
@@ -204,7 +204,7 @@ class AveragesPoint:
         for _ in range(_STEPS if self._change <= _FAR_OFF else 0):
             c = unpack(x, scale)
             found = posterior.first_order(self._theory(c))
-            if _distance(found, c) <= _ENOUGH * self._change:
+            if largest_change(found, c) <= _ENOUGH * self._change:
                 break
             move = pack(found, scale) - x
             if last is not None:

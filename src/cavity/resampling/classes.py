@@ -12,7 +12,7 @@ from cavity.arrays import Array
 from cavity.arrays.special import ndtr
 from cavity.likelihoods.normal import standardise
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.pool import Averages, Pool
+from cavity.resampling.pool import Averages, Targets
 from cavity.resampling.repeats import RepeatedSites
 from cavity.resampling.scores import (
     NODES,
@@ -38,7 +38,7 @@ class ClassScores(Scores):
 
     task = "classification"
 
-    def __init__(self, pools: Sequence[Pool]) -> None:
+    def __init__(self, pools: Sequence[Targets]) -> None:
         y = [pool.y for pool in pools]
         super().__init__(pools, np.argmax(y, axis=0) if len(y) > 1 else (y[0] > 0.0).astype(int))
 
@@ -71,7 +71,7 @@ class ClassScores(Scores):
         """Yield the probability of a wrong class where an example is drawn 0, 1, 2, ... times."""
 
 
-def _drawn(pool: Pool, c: Averages, q: Marginals, occupations: Array) -> Iterator[Marginals]:
+def _drawn(pool: Targets, c: Averages, q: Marginals, occupations: Array) -> Iterator[Marginals]:
     """Yield the marginals with 1, 2, ... draws of each example, from those without it."""
     repeats = RepeatedSites(pool.likelihood, pool.y, occupations)
     for slope, curvature in repeats(q, c.excess_response):

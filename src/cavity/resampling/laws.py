@@ -29,16 +29,18 @@ def most_draws(rate: Array) -> float:
     return max(1.0, float(poisson.isf(_NEGLIGIBLE, np.max(rate))))
 
 
-def _bernoulli(rate: Array) -> Occupancy:
+def _bernoulli(rate: Array, most: float | None = None) -> Occupancy:
     """Drawn without replacement: an example is in or out."""
     return Occupancy(np.ones(1), np.minimum(rate, 1.0)[None, :])
 
 
-def _poisson(rate: Array) -> Occupancy:
-    """Drawn with replacement."""
-    s = np.arange(1.0, most_draws(rate) + 1.0)
+def _poisson(rate: Array, most: float | None = None) -> Occupancy:
+    """Drawn with replacement, at most as often as given."""
+    s = np.arange(1.0, (most or most_draws(rate)) + 1.0)
     return Occupancy(s, poisson.pmf(s[:, None], rate))
 
 
-LAWS: dict[str, Callable[[Array], Occupancy]] = {"subsample": _bernoulli, "bootstrap": _poisson}
-"""From each example's expected number of draws to its occupancy, by the kind of resampling."""
+LAWS: dict[str, Callable[..., Occupancy]] = {"subsample": _bernoulli, "bootstrap": _poisson}
+"""From each example's expected number of draws to its occupancy, by the kind of resampling.
+
+The largest number of draws may be given; it is that of these examples by default."""

@@ -1,7 +1,7 @@
 """What the theories of resampling work with: a pool, averages over training sets, their sites."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -61,6 +61,25 @@ def mixtures(averages: Sequence[Averages]) -> Iterator[tuple[Array, list[Average
         return
     for share, part in averages[0].mixture:
         yield share, [part]
+
+
+class Targets(Protocol):
+    """What the theories and the scores need to know about each example."""
+
+    @property
+    def y(self) -> Array:
+        """Labels ±1, or real targets."""
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """What the targets say about the latent values."""
+
+
+class Examples(NamedTuple):
+    """Some examples, without a prior."""
+
+    y: Array
+    likelihood: Likelihood
 
 
 class Pool(NamedTuple):

@@ -1,6 +1,7 @@
 """Several draws of one example in one cavity, each with a site of its own as in inference."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -56,23 +57,25 @@ class RepeatedSites:
         """Return the site of each of s draws, given that all have the same.
 
         All of them moving at once overshoot: each step is extrapolated from the last two, in
-        units of the cavity.
+        units of the cavity. Every entry ends by itself, so that none depends on its neighbours.
         """
-        scale = np.sqrt(c.variance)
+        scale, found, done = np.sqrt(c.variance), None, np.zeros(site.tau.shape, dtype=bool)
         x = np.stack([site.tau * c.variance, site.nu * scale])
         last: tuple[Array, Array] | None = None
         for _ in range(_ROUNDS):
             site = Sites(x[0] / c.variance, x[1] / scale)
             image = self._image(c, s, site, excess)
             change = _together(c, image, s, excess)[0] - _together(c, site, s, excess)[0]
-            if np.max(np.abs(change) * scale) < self._tol:
-                return image
+            found = image if found is None else Sites(*map(partial(np.where, done), found, image))
+            done |= np.abs(change) * scale < self._tol
+            if np.all(done):
+                break
             f = np.stack([image.tau * c.variance, image.nu * scale]) - x
             step = 2.0 / (s + 1.0) * f if last is None else _extrapolate(x, f, last)
             last = x, f
             x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
-        return site
+        return found or site
 
     def _image(self, c: Marginals, s: float, site: Sites, excess: Array | None) -> Sites:
         """Return the site of one draw among s − 1 others with the given one."""

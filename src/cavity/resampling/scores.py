@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from cavity.arrays import Array
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.pool import Averages, Pool
+from cavity.resampling.pool import Averages, Targets
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
@@ -85,7 +85,7 @@ class Scores(ABC):
     task: str
     scale, origin = 1.0, 0.0
 
-    def __init__(self, pools: Sequence[Pool], truth: Array) -> None:
+    def __init__(self, pools: Sequence[Targets], truth: Array) -> None:
         self.pools, self.truth = pools, truth
 
     @abstractmethod
@@ -129,7 +129,7 @@ class RegressionScores(Scores):
 
     task = "regression"
 
-    def __init__(self, pools: Sequence[Pool], scale: float = 1.0, origin: float = 0.0) -> None:
+    def __init__(self, pools: Sequence[Targets], scale: float = 1.0, origin: float = 0.0) -> None:
         super().__init__(pools, origin + scale * pools[0].y)
         self.scale, self.origin = scale, origin
 

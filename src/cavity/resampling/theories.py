@@ -12,7 +12,7 @@ import numpy as np
 
 from cavity.arrays import Array, matmul
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.pool import Averages, EffectiveSites, Pool
+from cavity.resampling.pool import Averages, EffectiveSites, Pool, Targets
 from cavity.resampling.repeats import RepeatedSites
 from cavity.sites import Marginals, Moments, Sites, cavity, match
 
@@ -42,7 +42,7 @@ def _gauss(nodes: int) -> tuple[Array, Array]:
     return x, weight / weight.sum()
 
 
-def cavity_theory(pool: Pool, occupancy: Occupancy, tol: float = 1e-10) -> Theory:
+def cavity_theory(pool: Targets, occupancy: Occupancy, tol: float = 1e-10) -> Theory:
     """Return the cavity theory, for any likelihood and any law of resampling.
 
     The sites of examples drawn several times are solved to the tolerance ``tol``.
@@ -95,7 +95,7 @@ def curvature_moments(pool: Pool, occupancy: Occupancy, c: Averages) -> list[Arr
     return average_over_fields(powers, c.R, c.V)
 
 
-def variational_theory(pool: Pool, draws: Array) -> Theory:
+def variational_theory(pool: Targets, draws: Array) -> Theory:
     """Return the variational replica theory of regression from samples with replacement.
 
     It replaces the Poisson law by its mean: u = λ/(σ² + G) with λ expected draws of the example,

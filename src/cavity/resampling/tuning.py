@@ -1,6 +1,6 @@
 """What changes if the kernel is tuned on each training set instead of once on all rows."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class TuningEffect(NamedTuple):
     """Noise in the variances that grow."""
     wider: float = 1.0
     """By how much the kernel's variance exceeds that of the first order."""
+
+    def part(self, rows: Any) -> "TuningEffect":
+        """Return the effect on some of the rows."""
+        shift, growth, scatter = self.shift[rows], self.growth[rows], self.scatter[rows]
+        return self._replace(shift=shift, growth=growth, scatter=scatter)
 
     def __call__(self, c: Averages, share: float) -> Averages:
         """Return held-out averages over training sets with this share of the rows."""

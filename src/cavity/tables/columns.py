@@ -9,8 +9,9 @@ import polars as pl
 
 from cavity.arrays import Array
 from cavity.tables.encoding import Role, numbers_of
+from cavity.tables.facts import MOST_VALUES, ColumnFacts, all_different
 from cavity.tables.output import NoTargetError, TableError
-from cavity.tables.read import Table
+from cavity.tables.table import StoredTable, Table
 
 MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
@@ -21,42 +22,39 @@ _NUMERIC_SHARE = 0.9
 _ID_NAME = re.compile(
     r"(?i:(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*)|.*[a-z]I[Dd]"
 )
-_TIME = re.compile(
-    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4}))([ T]\d{1,2}:\d{2}.*)?"
-    r"|\d{1,2}:\d{2}(:\d{2}.*)?"
-)
 
 
-def role_of(column: pl.Series, source: str, keep: bool = False) -> Role:
+def role_of(facts: ColumnFacts, table: Table | StoredTable, keep: bool = False) -> Role:
     """Return the role of a column as an input.
 
     It is kept on request even if it looks like an identifier or free-form text. An error is raised
     if only the user can decide what to do with the column.
     """
-    known, is_number = column.drop_nulls(), column.dtype.is_numeric()
-    _refuse_other_types(column, known, source, keep)
-    levels = known.n_unique()
-    if not levels:
+    is_number, source = facts.dtype.is_numeric(), table.source
+    _refuse_other_types(facts, source, keep)
+    if not facts.known:
         return Role("dropped", "it is empty")
-    is_text = not is_number and column.dtype != pl.Boolean
-    if levels == 1 and (is_number or not column.null_count()):
+    if facts.levels == 1 and (is_number or not facts.missing):
         return Role("dropped", "it has the same value in every row")
-    if not keep and _is_identifier(column, levels):
+    if not keep and _is_identifier(facts, table):
         return Role("dropped", "it numbers or names the rows (an identifier)")
-    # Free-form text has too many levels, or hardly ever repeats one.
-    if is_text and not keep and (levels > MOST_LEVELS or len(known) < _ROWS_PER_LEVEL * levels):
-        _refuse_nearly_numeric(column, source)
-        return Role("dropped", f"it is free-form text ({levels} different values)")
+    if facts.is_text and not keep and _is_free_form(facts):
+        _refuse_nearly_numeric(facts, source)
+        count = f"more than {MOST_VALUES:,}" if facts.levels is None else facts.levels
+        return Role("dropped", f"it is free-form text ({count} different values)")
+    if not is_number and facts.levels is None:
+        problem = f"has more than {MOST_VALUES:,} different values, too many for categories."
+        raise TableError(source, problem, column=facts.name)
     return Role("number" if is_number else "category")
 
 
-def _refuse_other_types(column: pl.Series, known: pl.Series, source: str, keep: bool) -> None:
-    name, dtype = column.name, column.dtype
-    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+def _refuse_other_types(facts: ColumnFacts, source: str, keep: bool) -> None:
+    name = facts.name
+    if not facts.usable:
         remedy = f"leave it out with --drop {name}."
-        problem = f"holds {dtype} values, not numbers or categories: {remedy}"
+        problem = f"holds {facts.dtype} values, not numbers or categories: {remedy}"
         raise TableError(source, problem, column=name)
-    if _is_time(known) and not keep:
+    if facts.known and facts.is_time and not keep:
         problem = (
             "holds dates or times, which cannot be used as they are: turn them into numbers "
             f"(days since a date, month, hour), or leave them out with --drop {name}."
@@ -64,44 +62,38 @@ def _refuse_other_types(column: pl.Series, known: pl.Series, source: str, keep: 
         raise TableError(source, problem, column=name)
 
 
-def _is_time(known: pl.Series) -> bool:
-    """Whether these are dates or times, by type, or because every text looks like one."""
-    if known.dtype != pl.String or not len(known):
-        return known.dtype.is_temporal()
-    # The first value alone rules out most columns quickly.
-    return bool(_TIME.fullmatch(known[0])) and bool(
-        known.str.contains(f"^(?:{_TIME.pattern})$").all()
-    )
-
-
-def _is_identifier(column: pl.Series, levels: int) -> bool:
+def _is_identifier(facts: ColumnFacts, table: Table | StoredTable) -> bool:
     """Whether all values differ, and either count up row by row or have an identifier's name."""
-    if column.dtype.is_float() or levels < len(column) or column.null_count():
+    if facts.dtype.is_float() or facts.missing:
         return False
-    if _ID_NAME.fullmatch(column.name):
-        return True
-    return column.dtype.is_integer() and bool((column.diff().drop_nulls() == 1).all())
+    return facts.counts_up or bool(_ID_NAME.fullmatch(facts.name) and all_different(table, facts))
 
 
-def _refuse_nearly_numeric(column: pl.Series, source: str) -> None:
+def _is_free_form(facts: ColumnFacts) -> bool:
+    """Whether a text has too many levels, or hardly ever repeats one."""
+    levels = facts.levels
+    return levels is None or levels > MOST_LEVELS or facts.known < _ROWS_PER_LEVEL * levels
+
+
+def _refuse_nearly_numeric(facts: ColumnFacts, source: str) -> None:
     """Report a stray word among numbers, which would turn the whole column into text."""
-    text = column.cast(pl.String)
-    stray = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
-    known = len(column) - column.null_count()
-    if stray.sum() > (1.0 - _NUMERIC_SHARE) * known:
+    if facts.strays > (1.0 - _NUMERIC_SHARE) * facts.known:
         return
-    row = stray.arg_true()[0]
+    remedy = f"or leave the column out with --drop {facts.name}."
+    if facts.stray is None:
+        problem = f"holds numbers as text: store them as numbers, {remedy}"
+        raise TableError(source, problem, column=facts.name)
+    row, text = facts.stray
     problem = (
-        f"'{text[row]}' is not a number, though most of the column is: correct it, leave it empty, "
-        f"or leave the column out with --drop {column.name}."
+        f"'{text}' is not a number, though most of the column is: correct it, leave it empty, "
+        f"{remedy}"
     )
-    raise TableError(source, problem, column=column.name, row=row + 1)
+    raise TableError(source, problem, column=facts.name, row=row)
 
 
 class Labels(NamedTuple):
     """The rows that have a target, their numbers from 1, and class codes or the target itself."""
 
-    frame: pl.DataFrame
     rows: Array
     y: Array
     classes: tuple[Any, ...]
@@ -110,29 +102,30 @@ class Labels(NamedTuple):
 
 
 def labels_of(
-    table: Table, target: str | None, task: str | None, others: Sequence[str] = ()
+    table: Table | StoredTable, target: str | None, task: str | None, others: Sequence[str] = ()
 ) -> Labels:
     """Return the labels of a table, once the target and the other columns named are found.
 
     The target and the task, if not given, are the data set's own; else a rule gives the task.
     """
     target = _existing(table, target if target is not None else table.target, others)
-    known = _has_target(table, target)
-    frame, classes = table.frame.filter(known), ()
-    task = task or (table.task if target == table.target else None) or _task(frame[target])
+    _refuse_as_target(table, target)
+    column, classes = table.column(target), ()
+    known = _known(column, table.source)
+    task = task or (table.task if target == table.target else None) or _task(column.filter(known))
     if task == "classification":
-        y, classes = _classes(frame[target], table.source)
+        y, classes = _classes(column.filter(known), table.source)
     else:
-        y = numbers_of(table.frame[target], table.source)[known]
+        y = numbers_of(column, table.source)[known]
         if np.ptp(y) == 0.0:
             problem = f"every row has the value {y[0]:g}; there is nothing to predict."
             raise TableError(table.source, problem, column=target)
-    return Labels(frame, np.flatnonzero(known) + 1, y, classes, target, task)
+    return Labels(np.flatnonzero(known) + 1, y, classes, target, task)
 
 
-def _existing(table: Table, target: str | None, others: Sequence[str]) -> str:
+def _existing(table: Table | StoredTable, target: str | None, others: Sequence[str]) -> str:
     """Return the target's name; raise an error if it or another column does not exist."""
-    have = table.frame.columns
+    have = list(table.schema)
     few = ", ".join(have[:8]) + (f" and {len(have) - 8} more" if len(have) > 8 else "")
     if target is None:
         problem = f"say which column to predict: --target COLUMN, one of {few}."
@@ -147,17 +140,20 @@ def _existing(table: Table, target: str | None, others: Sequence[str]) -> str:
     return target
 
 
-def _has_target(table: Table, target: str) -> Array:
-    """Return which rows have a known target."""
-    column = table.frame[target]
-    if column.dtype.is_temporal() or column.dtype.is_nested() or column.dtype == pl.Binary:
-        problem = f"holds {column.dtype} values; a target must be a class or a number."
+def _refuse_as_target(table: Table | StoredTable, target: str) -> None:
+    dtype = table.schema[target]
+    if dtype.is_temporal() or dtype.is_nested() or dtype == pl.Binary:
+        problem = f"holds {dtype} values; a target must be a class or a number."
         raise TableError(table.source, problem, column=target)
+
+
+def _known(column: pl.Series, source: str) -> Array:
+    """Return which rows have a known target."""
     known = column.is_not_null()
     if column.dtype.is_float():
         known &= column.is_finite().fill_null(False)
     if not known.any():
-        raise TableError(table.source, "every value of the target is missing.", column=target)
+        raise TableError(source, "every value of the target is missing.", column=column.name)
     return known.to_numpy()
 
 

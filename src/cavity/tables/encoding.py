@@ -1,6 +1,6 @@
 """Columns become standardised inputs, the same way for training rows and for new tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -87,14 +87,17 @@ class Category:
         return [self.decode(row) for row in inputs], inputs
 
 
-def numbers_of(column: pl.Series, source: str) -> Array:
-    """Return a column as floats with NaN where it is missing or infinite; refuse other text."""
+def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
+    """Return a column as floats with NaN where it is missing or infinite; refuse other text.
+
+    The column begins in this row of its table, counted from zero.
+    """
     floats = column.cast(pl.Float64, strict=False)
     stray = floats.is_null() & column.is_not_null()
     if stray.any():
         row = stray.arg_true()[0]
         problem = f"'{column[row]}' is not a number."
-        raise TableError(source, problem, column=column.name, row=row + 1)
+        raise TableError(source, problem, column=column.name, row=first + row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
     return values
@@ -112,28 +115,36 @@ class Encoder:
     def learn(cls, frame: pl.DataFrame, roles: Mapping[str, Role], source: str) -> "Encoder":
         """Learn from training rows, given the role of each column."""
         columns = tuple(
-            _number(frame[name], source) if role.kind == "number" else _category(frame[name])
+            number_of(frame[name], source) if role.kind == "number" else category_of(frame[name])
             for name, role in roles.items()
             if role.kind != "dropped"
         )
-        raw = _raw(columns, frame, source)
-        scale = raw.std(axis=0)
+        raw = raw_of(columns, frame, source)
+        return cls.of(columns, raw.mean(axis=0), raw.std(axis=0))
+
+    @classmethod
+    def of(cls, columns: Sequence[Number | Category], mean: Array, scale: Array) -> "Encoder":
+        """Return the encoder that standardises by these means and standard deviations."""
         # A constant column becomes zero instead of NaN.
         scale = np.where(scale > 0.0, scale, 1.0)
-        return cls(columns, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist()))
+        return cls(tuple(columns), tuple(mean.tolist()), tuple(scale.tolist()))
 
     @property
     def feature_names(self) -> list[str]:
         """One name per input."""
         return [name for column in self.columns for name in column.feature_names]
 
-    def transform(self, frame: pl.DataFrame, source: str) -> Array:
-        """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
+    def check(self, names: Collection[str], source: str) -> None:
+        """Raise an error if a column is missing from those of a table."""
         for column in self.columns:
-            if column.name not in frame.columns:
+            if column.name not in names:
                 problem = "the model needs this column, and the table does not have it."
                 raise TableError(source, problem, column=column.name)
-        X = (_raw(self.columns, frame, source) - self.mean) / self.scale
+
+    def transform(self, frame: pl.DataFrame, source: str) -> Array:
+        """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
+        self.check(frame.columns, source)
+        X = (raw_of(self.columns, frame, source) - self.mean) / self.scale
         return np.nan_to_num(X, copy=False, nan=0.0)
 
     def decode(self, x: Array) -> dict[str, str]:
@@ -186,18 +197,21 @@ class Encoder:
         return encoder
 
 
-def _number(column: pl.Series, source: str) -> Number:
+def number_of(column: pl.Series, source: str) -> Number:
+    """Return how to encode numbers like these."""
     values = numbers_of(column, source)
     known = values[~np.isnan(values)]
     return Number(column.name, float(np.median(known)) if len(known) else 0.0)
 
 
-def _category(column: pl.Series) -> Category:
+def category_of(column: pl.Series) -> Category:
+    """Return how to encode categories like these."""
     text = column.cast(pl.String)
     levels: list[str | None] = sorted(text.drop_nulls().unique().to_list())
     return Category(column.name, (*levels, *([None] if text.null_count() else [])))
 
 
-def _raw(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
+def raw_of(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
+    """Return the inputs before they are standardised, with NaN for an unknown category."""
     none = np.empty((frame.height, 0))
     return np.hstack([none, *(c.encode(frame[c.name], source) for c in columns)])

@@ -2,7 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add, mul
@@ -18,13 +19,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
 from cavity.estimators.classifier import start_from
+from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
-from cavity.storage.codecs import kernel_from_json, kernel_to_json
-from cavity.tables.encoding import Encoder
+from cavity.storage.codecs import kernel_from_json
+from cavity.tables.encoding import Encoder, Number, numbers_of
 from cavity.tables.output import TableError, writing
 from cavity.tables.prepare import Prepared
-from cavity.tables.read import Table
+from cavity.tables.table import StoredTable, Table
 
 _KIND = "table model"
 _BLOCK = 20_000
@@ -86,6 +88,8 @@ class Settings:
 
     The kernel is what `parse_kernel` takes. Inference and likelihood are for classification;
     regression has Gaussian noise and is exact. ``restarts`` are additional starts of the tuning.
+    ``inducing`` is the number of inducing points, or None for the estimators' own rule: none for
+    small tables.
     """
 
     kernel: str = "auto"
@@ -93,18 +97,23 @@ class Settings:
     likelihood: str = "probit"
     restarts: int = 0
     seed: int = 0
+    inducing: int | None = None
 
 
 def unfitted(data: Prepared, settings: Settings) -> Any:
     """Return the estimator for these data, not yet fitted."""
     is_regression = data.task == "regression"
-    kernel = parse_kernel(settings.kernel, data.X.shape[1], noise=is_regression)
+    kernel = parse_kernel(settings.kernel, data.n_features, noise=is_regression)
     if is_regression:
         estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True)
     else:
         estimator = GaussianProcessClassifier(kernel)
         estimator.set_params(inference=settings.inference, likelihood=settings.likelihood)
-    return estimator.set_params(n_restarts_optimizer=settings.restarts, random_state=settings.seed)
+    return estimator.set_params(
+        n_restarts_optimizer=settings.restarts,
+        random_state=settings.seed,
+        n_inducing=settings.inducing or "auto",
+    )
 
 
 def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
@@ -127,22 +136,46 @@ class Model:
     target: str
     classes: tuple[Any, ...]
 
-    def predict(
-        self, table: Table, advance: Callable[[int], None] = lambda n: None
-    ) -> pl.DataFrame:
-        """Return one row of predictions for each row of the table.
+    def check(self, table: Table | StoredTable) -> None:
+        """Raise an error if the table does not have the columns that the model needs.
+
+        So it is known before the first prediction that there will be no error later.
+        """
+        self.encoder.check(table.schema, table.source)
+        for column in self.encoder.columns:
+            dtype = table.schema[column.name]
+            if isinstance(column, Number) and not (dtype.is_numeric() or dtype == pl.Boolean):
+                first = 0
+                for frame in table.batches([column.name], f"checking column {column.name}"):
+                    numbers_of(frame[column.name], table.source, first)
+                    first += frame.height
+
+    def answers(
+        self,
+        table: Table | StoredTable,
+        advance: Callable[[int], None] = lambda n: None,
+        unseen: Counter[str] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield a row of predictions for each row of the table, in parts.
 
         The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
         ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation. After each block ``advance`` is called with its number of rows.
+        new observation. After each part ``advance`` is called with its number of rows. ``unseen``
+        counts, for each column, the rows with a category that was not in the training rows.
         """
-        X = self.encoder.transform(table.frame, table.source)
         answer = self._classes if self.task == "classification" else self._quantities
-        parts = []
-        for start in range(0, len(X), _BLOCK):
-            parts.append(answer(X[start : start + _BLOCK]))
-            advance(len(parts[-1]))
-        return pl.concat(parts)
+        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+            if unseen is not None:
+                unseen.update(self.encoder.unseen(frame))
+            for start in range(0, frame.height, _BLOCK):
+                part = frame[start : start + _BLOCK]
+                yield answer(self.encoder.transform(part, table.source))
+                advance(part.height)
+
+    def predict(self, table: Table | StoredTable) -> pl.DataFrame:
+        """Return the predictions for all rows at once."""
+        self.check(table)
+        return pl.concat(self.answers(table))
 
     def _classes(self, X: Array) -> pl.DataFrame:
         proba = self.estimator.predict_proba(X)
@@ -168,12 +201,12 @@ def save_model(
         "target": data.target,
         "classes": list(data.classes),
         "encoder": asdict(data.encoder),
-        "kernel": kernel_to_json(estimator.kernel_),
         "settings": asdict(settings),
         "notes": data.notes,
     }
+    fit, arrays = as_numbers(estimator)
     with writing(path):
-        storage.write(path, _KIND, header, {"X": data.X, "y": data.y})
+        storage.write(path, _KIND, header | fit, arrays)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -194,31 +227,42 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
-    encoder = Encoder.from_json(header["encoder"])
-    kernel = kernel_from_json(header["kernel"])
-    X, y = arrays["X"], arrays["y"]
-    classes = tuple(header["classes"])
-    if X.ndim != 2 or X.shape != (len(y), len(encoder.feature_names)):
-        raise ValueError(f"inputs of shape {X.shape} do not match the columns")
-    if header["task"] == "classification":
-        if sorted(np.unique(y)) != list(range(len(classes))):
-            raise ValueError("the labels do not match the classes")
-        estimator = _classifier(kernel, header["settings"])
-    elif header["task"] == "regression":
-        estimator = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)
-    else:
+    encoder, classes = Encoder.from_json(header["encoder"]), tuple(header["classes"])
+    if header["task"] not in ("classification", "regression"):
         raise ValueError("its task is unknown")
+    estimator: Any
+    if "fit" not in header:
+        # Written by a version that did not store the posterior.
+        estimator = _fitted_again(header, arrays, len(encoder.feature_names))
+    elif header["task"] == "classification":
+        codes = np.arange(len(classes))
+        estimator = restored(_classifier(None, header["settings"]), header, arrays, codes)
+    else:
+        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None)
+        estimator = restored(empty, header, arrays)
+    if estimator.n_features_in_ != len(encoder.feature_names):
+        raise ValueError("its functions do not take the inputs that its columns make")
+    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+
+
+def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:
+    kernel, X, y = kernel_from_json(header["kernel"]), arrays["X"], arrays["y"]
+    if X.ndim != 2 or X.shape != (len(y), n_features):
+        raise ValueError(f"inputs of shape {X.shape} do not match the columns")
+    estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)
+    if header["task"] == "classification":
+        if sorted(np.unique(y)) != list(range(len(header["classes"]))):
+            raise ValueError("the labels do not match the classes")
+        parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
+        estimator = start_from(_classifier(parts[0], header["settings"]), parts)
     with warnings.catch_warnings():
         # It was reported when the model was fitted.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, y)
-    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+        return estimator.fit(X, y)
 
 
 def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
     names = {name: settings[name] for name in ("inference", "likelihood")}
     if names["inference"] not in METHODS or names["likelihood"] not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
-    parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
-    estimator = GaussianProcessClassifier(parts[0], optimizer=None, warm_start=True, **names)
-    return start_from(estimator, parts)
+    return GaussianProcessClassifier(kernel, optimizer=None, warm_start=True, **names)

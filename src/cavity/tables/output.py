@@ -3,24 +3,21 @@
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from cavity.storage import replacing
 
-_WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
-    ".csv": lambda frame, path: frame.write_csv(path),
-    ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
-    ".parquet": lambda frame, path: frame.write_parquet(path),
-    ".pq": lambda frame, path: frame.write_parquet(path),
-}
-FRAME_SUFFIXES = tuple(_WRITERS)
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+FRAME_SUFFIXES = (*_SEPARATORS, ".parquet", ".pq")
 """Suffixes of the tables that can be written."""
 
 
@@ -64,6 +61,22 @@ def plain(value: Any) -> Any:
     return value
 
 
+def json_lines(frames: Iterable[pl.DataFrame]) -> Iterator[str]:
+    """Yield the text of a JSON list of all rows, part after part."""
+    begin = "[\n"
+    for frame in frames:
+        # Without the brackets of the part's own list.
+        yield begin + to_json(frame.to_dicts())[2:-2]
+        begin = ",\n"
+    yield "\n]\n"
+
+
+def csv_lines(frames: Iterable[pl.DataFrame]) -> Iterator[str]:
+    """Yield the text of a CSV table, part after part."""
+    for k, frame in enumerate(frames):
+        yield frame.write_csv(include_header=not k)
+
+
 def check_writable(path: Path) -> None:
     """Raise an error if the path cannot be written, before any work is done."""
     folder = path.resolve().parent
@@ -80,8 +93,8 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn a failure to write into an error of one line that names the file."""
     try:
         yield
-    except OSError as error:
-        problem = f"cannot be written: {error.strerror or error}."
+    except (OSError, pl.exceptions.ComputeError) as error:
+        problem = f"cannot be written: {getattr(error, 'strerror', None) or error}."
         raise TableError(os.fspath(path), problem) from error
 
 
@@ -91,7 +104,33 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """Write a table in the format of its suffix; if that fails, an older file stays as it was."""
+def write_frames(path: Path, frames: Iterable[pl.DataFrame]) -> int:
+    """Write one table in the format of its suffix, part after part; return its number of rows.
+
+    There is at least one part. If writing fails, an older file stays as it was.
+    """
+    height = 0
+
+    def counted() -> Iterator[pl.DataFrame]:
+        nonlocal height
+        for frame in frames:
+            height += frame.height
+            yield frame
+
     with writing(path), replacing(path) as beside:
-        _WRITERS[path.suffix.lower()](frame, beside)
+        separator = _SEPARATORS.get(path.suffix.lower())
+        if separator is None:
+            write_parquet(beside, counted())
+        else:
+            with beside.open("wb") as file:
+                for frame in counted():
+                    frame.write_csv(file, separator=separator, include_header=not file.tell())
+    return height
+
+
+def write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
+    """Write a table part after part to a Parquet file; there is at least one part."""
+    rest = iter(frames)
+    first = next(rest)
+    parts = chain([first], rest)
+    register_io_source(lambda *_: parts, schema=first.schema).sink_parquet(path)

@@ -1,20 +1,20 @@
 """A table and a target become arrays, with a note about each decision."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from cavity.arrays import Array
 from cavity.tables.columns import Labels, labels_of, role_of
+from cavity.tables.encoded import EncodedRows, chosen_rows, encoded, encoded_in_batches
 from cavity.tables.encoding import Encoder, Role
+from cavity.tables.facts import facts_of
 from cavity.tables.output import TableError
-from cavity.tables.read import Table
+from cavity.tables.table import StoredTable, Table, faster
 
-MAX_ROWS = 2000
-"""The time of a fit grows as the cube of its rows: with more than this it takes minutes."""
 FEWEST_ROWS = 5
 MOST_TEST_ROWS = 10_000
 """Scoring more held-out rows would take minutes and hardly change the scores."""
@@ -78,13 +78,15 @@ def _draw(strata: Array, size: int, rng: np.random.Generator) -> Array:
 class Prepared:
     """A table, ready to fit.
 
-    X are the standardised inputs of the training rows. y are their class codes, where code k means
+    X are the standardised inputs of the training rows: an array or, of a large table,
+    `cavity.rows.BatchRows`. y are their class codes, where code k means
     ``classes[k]``; in regression, which has no classes, y is the target itself. Row numbers are
     the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
-    the same way; notes have a sentence for each decision about the data.
+    the same way; notes have a sentence for each decision about the data. ``stored`` reads the
+    inputs of a large table.
     """
 
-    X: Array
+    X: Any
     y: Array
     rows: Array
     X_test: Array
@@ -97,21 +99,40 @@ class Prepared:
     notes: list[str]
     counts: dict[str, int]
     source: str
+    stored: EncodedRows | None = None
 
     @property
     def feature_names(self) -> list[str]:
         """One name per input."""
         return self.encoder.feature_names
 
+    @property
+    def n_features(self) -> int:
+        """The number of inputs."""
+        return len(self.feature_names)
+
+    def inputs_at(self, places: Array) -> Array:
+        """Return the inputs of a few training rows."""
+        return self.X[places] if self.stored is None else self.stored.at(places)
+
+    def sample(self, size: int, seed: int) -> "Prepared":
+        """Return the same with at most so many training rows in memory, drawn at random."""
+        if len(self.y) <= size and self.stored is None:
+            return self
+        strata = self.y if self.classes else np.zeros(len(self.y), dtype=np.int64)
+        places = _draw(strata, min(size, len(self.y)), np.random.default_rng(seed))
+        parts = {"y": self.y[places], "rows": self.rows[places]}
+        return replace(self, X=self.inputs_at(places), stored=None, **parts)
+
 
 def prepare(
-    table: Table,
+    table: Table | StoredTable,
     target: str | None = None,
     task: str | None = None,
     *,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
-    max_rows: int = MAX_ROWS,
+    max_rows: int | None = None,
     test_size: float = 0.0,
     seed: int = 0,
 ) -> Prepared:
@@ -124,46 +145,51 @@ def prepare(
     proportion, and the others are held out. ``test_size`` is the share of the rows to hold out,
     or their number if it is one or more.
     """
+    table = faster(table)
     labels = labels_of(table, target, task, (*drop, *keep))
     roles = _roles(table, labels.target, drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    encoder = Encoder.learn(labels.frame[chosen.train], roles, table.source)
+    rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
+    encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
+    made = encode(table, roles, *((r - 1, y) for r, y in zip(rows, targets, strict=True)))
+    missing = _missing(table, made.encoder, labels.rows - 1)
+    notes = _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
     return Prepared(
-        X=encoder.transform(labels.frame[chosen.train], table.source),
-        y=labels.y[chosen.train],
-        rows=labels.rows[chosen.train],
-        X_test=encoder.transform(labels.frame[chosen.test], table.source),
-        y_test=labels.y[chosen.test],
-        test_rows=labels.rows[chosen.test],
-        task=labels.task,
-        target=labels.target,
-        classes=labels.classes,
-        encoder=encoder,
-        notes=_column_notes(table, labels, roles) + _row_notes(len(labels.y), chosen, seed),
-        counts=_counts(table, labels, chosen, encoder),
+        *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
+        *(labels.task, labels.target, labels.classes, made.encoder),
+        notes=[*table.remarks, *notes],
+        counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
+        stored=made.stored,
     )
 
 
-def _chosen(table: Table, labels: Labels, max_rows: int, test_size: float, seed: int) -> Chosen:
+def _chosen(
+    table: Table | StoredTable, labels: Labels, max_rows: int | None, test_size: float, seed: int
+) -> Chosen:
     strata = labels.y if labels.classes else np.zeros(len(labels.y), dtype=np.int64)
     held_out = None if table.held_out is None else table.held_out[labels.rows - 1]
     try:
         return choose_rows(
-            strata, max_rows=max_rows, test_size=test_size, held_out=held_out, seed=seed
+            strata,
+            max_rows=max_rows or len(strata),
+            test_size=test_size,
+            held_out=held_out,
+            seed=seed,
         )
     except ValueError as error:
         raise TableError(table.source, str(error)) from error
 
 
-def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) -> dict[str, Role]:
+def _roles(
+    table: Table | StoredTable, target: str, drop: Sequence[str], keep: Sequence[str]
+) -> dict[str, Role]:
     known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
     known = {name: role for name, role in known.items() if name not in keep}
     known |= {name: Role("dropped", "it was left out on request") for name in drop}
-    roles = {
-        column.name: known.get(column.name) or role_of(column, table.source, column.name in keep)
-        for column in table.frame.drop(target)
-    }
+    others = [name for name in table.schema if name != target]
+    facts = facts_of(table, [name for name in others if name not in known])
+    roles = {name: known.get(name) or role_of(facts[name], table, name in keep) for name in others}
     if all(role.kind == "dropped" for role in roles.values()):
         reasons = "; ".join(f"{name}: {role.reason}" for name, role in list(roles.items())[:4])
         why = reasons or "there is no other column"
@@ -171,26 +197,39 @@ def _roles(table: Table, target: str, drop: Sequence[str], keep: Sequence[str]) 
     return roles
 
 
-def _counts(table: Table, labels: Labels, chosen: Chosen, encoder: Encoder) -> dict[str, int]:
+def _counts(
+    table: Table | StoredTable,
+    labels: Labels,
+    chosen: Chosen,
+    encoder: Encoder,
+    missing: dict[str, int],
+) -> dict[str, int]:
     return {
-        "rows": table.frame.height,
-        "rows_without_target": table.frame.height - labels.frame.height,
+        "rows": table.height,
+        "rows_without_target": table.height - len(labels.y),
         "rows_trained_on": len(chosen.train),
         "rows_held_out": len(chosen.test),
-        "columns": table.frame.width,
+        "columns": len(table.schema),
         "columns_used": len(encoder.columns),
         "inputs": len(encoder.feature_names),
-        "missing_values": sum(_missing(labels.frame[column.name]) for column in encoder.columns),
+        "missing_values": sum(missing.values()),
     }
 
 
-def _missing(column: pl.Series) -> int:
-    infinite = int((~column.is_finite()).sum()) if column.dtype.is_float() else 0
-    return column.null_count() + infinite
+def _missing(table: Table | StoredTable, encoder: Encoder, rows: Array) -> dict[str, int]:
+    """Return the number of missing values of each column that is used, in rows with a target."""
+    counts = Counter({column.name: 0 for column in encoder.columns})
+    for frame in chosen_rows(table, list(counts), rows, "counting missing values"):
+        for column in frame:
+            infinite = int((~column.is_finite()).sum()) if column.dtype.is_float() else 0
+            counts[column.name] += column.null_count() + infinite
+    return dict(counts)
 
 
-def _column_notes(table: Table, labels: Labels, roles: dict[str, Role]) -> list[str]:
-    lost = table.frame.height - labels.frame.height
+def _column_notes(
+    table: Table | StoredTable, labels: Labels, roles: dict[str, Role], missing: dict[str, int]
+) -> list[str]:
+    lost = table.height - len(labels.y)
     lost_rows = [f"{_rows(lost)} without a value of '{labels.target}' left out."] if lost else []
     filled = {"number": "the median of the training rows", "category": "a category of their own"}
     dropped = [
@@ -198,12 +237,12 @@ def _column_notes(table: Table, labels: Labels, roles: dict[str, Role]) -> list[
         for name, role in roles.items()
         if role.kind == "dropped"
     ]
-    missing = [
-        f"Column '{name}': {count:,} missing values became {filled[role.kind]}."
-        for name, role in roles.items()
-        if role.kind != "dropped" and (count := _missing(labels.frame[name]))
+    replaced = [
+        f"Column '{name}': {count:,} missing values became {filled[roles[name].kind]}."
+        for name, count in missing.items()
+        if count
     ]
-    return lost_rows + dropped + missing
+    return lost_rows + dropped + replaced
 
 
 def _row_notes(n: int, chosen: Chosen, seed: int) -> list[str]:
@@ -211,9 +250,9 @@ def _row_notes(n: int, chosen: Chosen, seed: int) -> list[str]:
     if not chosen.drawn:
         return [f"{_rows(held_out)} held out to test the model."] if held_out else []
     return [
-        f"The table has {_rows(n)}, more than --max-rows: {len(chosen.train):,} were drawn at "
-        f"random for training (seed {seed}, classes in proportion), and {held_out:,} others (at "
-        f"most {MOST_TEST_ROWS:,}) test the model."
+        f"Of {_rows(n)}, {len(chosen.train):,} were drawn at random for training, as --rows says "
+        f"(seed {seed}, classes in proportion), and {held_out:,} others (at most "
+        f"{MOST_TEST_ROWS:,}) test the model."
     ]
 
 

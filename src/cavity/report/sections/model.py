@@ -6,7 +6,7 @@ from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Code, Facts, Figure, Figures, Goal, HtmlTable, Note, Section
 from cavity.report.sections.common import Measure, cell, interval, measures, word_cell
-from cavity.report.words import count, number, percent
+from cavity.report.words import count, number, percent, representatives
 
 # In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
@@ -137,7 +137,11 @@ def methods(a: Analysis) -> Section:
         "shows how far the value may be off.",
         text,
     )
-    note = Note("Log loss and error rate are leave-one-out, from one fit each.", quiet=True)
+    few = a.comparison_rows < a.n_rows
+    sample = f" The methods were run on a random sample of {a.comparison_rows:,} rows." * few
+    note = Note(
+        f"Log loss and error rate are leave-one-out, from one fit each.{sample}", quiet=True
+    )
     return Section(
         "methods", title, _methods_headline(a), [Figures([figure]), _methods_table(a), note]
     )
@@ -200,6 +204,8 @@ def record(a: Analysis) -> Section:
     blocks: list[Any] = [Facts(_facts(a))]
     if a.is_classes:
         blocks.append(_class_table(a))
+    if a.model.inducing:
+        blocks.append(Note(representatives(**a.model.inducing, rows=a.n_rows)))
     blocks += [Note(note) for note in (*a.data.notes, *a.model.warnings)]
     if a.command:
         blocks += [Note("To make this page again:"), Code(a.command)]

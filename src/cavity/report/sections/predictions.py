@@ -1,22 +1,17 @@
 """The sections on predictions: how good, how certain, and which labels they contradict."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from cavity.arrays import Array
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
-from cavity.report.parts import records
+from cavity.report.parts import SURE, records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
 from cavity.report.words import count, in_hundred, number, percent, plus_minus
 
-_MOST_PICTURES, _MOST_POINTS, _MOST_INPUTS = 6, 2000, 8
-_SURE, _BINS = 0.9, 16
+_MOST_PICTURES, _MOST_INPUTS = 6, 8
 _BASELINE = "no inputs"
 _COLUMNS = {
     "error": "error rate",
@@ -153,24 +148,31 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
 
 def _error_figures(a: Analysis) -> Figures:
     rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
-    rows = rows[:: max(1, -(-len(rows) // _MOST_POINTS))]
     rows = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in rows]
-    inside = sum(abs(row["z"]) <= 1.96 for row in rows)
+    # Six digits are more than a picture shows, and keep the page small.
+    rows = [{k: v if k == "row" else float(f"{v:.6g}") for k, v in row.items()} for row in rows]
+    inside, few = a.certainty["inside"], _sampled(a)
     scatter = Figure(
         "scatter",
         charts.predicted_and_seen(rows, target),
-        f"{target} in each row and its prediction from the other rows.",
+        f"{target} in each row and its prediction from the other rows.{few}",
         f"{target} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}.",
     )
     residuals = Figure(
         "residuals",
         charts.residuals(rows),
         "The error of each prediction in units of its standard deviation. The band should contain "
-        f"95 % of the rows; it contains {percent(inside / len(rows))}.",
+        f"95 % of the rows; it contains {percent(inside)}.{few}",
         "Errors in units of their predicted standard deviation; "
-        f"{inside:,} of {len(rows):,} lie within 1.96.",
+        f"{round(inside * a.n_rows):,} of {a.n_rows:,} lie within 1.96.",
     )
     return Figures([scatter, residuals])
+
+
+def _sampled(a: Analysis) -> str:
+    """Return the sentence that says that not all rows are drawn, if that is so."""
+    shown = len(a.points["row"])
+    return f" Shown are a random sample of {shown:,} of {a.n_rows:,} rows." * (shown < a.n_rows)
 
 
 def certainty(a: Analysis) -> Section:
@@ -183,55 +185,50 @@ def certainty(a: Analysis) -> Section:
 
 
 def _class_certainty(a: Analysis) -> tuple[str, str, Record]:
-    probability = np.array(a.points["probability"])
-    right = np.array(a.points["prediction"]) == np.array(a.points["label"])
-    sure = probability >= _SURE
-    headline = f"No row is predicted with a probability of {percent(_SURE)} or more."
-    if sure.any():
+    sure, right = a.certainty["sure"], a.certainty["sure_right"]
+    headline = f"No row is predicted with a probability of {percent(SURE)} or more."
+    if sure:
         headline = (
-            f"{percent(sure.mean())} of the rows are predicted with a probability of at least "
-            f"{percent(_SURE)}, and {np.sum(sure & right):,} of these {sure.sum():,} predictions "
-            "are right."
+            f"{percent(sure / a.n_rows)} of the rows are predicted with a probability of at least "
+            f"{percent(SURE)}, and {right:,} of these {sure:,} predictions are right."
         )
     caption = "Probability of the predicted class (leave-one-out), for right and wrong predictions."
-    floor = math.floor(20.0 / len(a.data.classes)) / 20.0
-    kinds = {"right": probability[right], "wrong": probability[~right]}
-    bars = _bars(kinds, np.linspace(floor, 1.0, round((1.0 - floor) * 20) + 1))
     title = "probability of the predicted class"
-    return headline, caption, charts.histogram(bars, [*kinds], title, ".0%")
+    return headline, caption, _histogram(a, title, ".0%")
 
 
 def _quantity_certainty(a: Analysis) -> tuple[str, str, Record]:
-    std = sorted(a.points["std"])
-    middle, high = std[len(std) // 2], std[math.ceil(0.95 * len(std)) - 1]
+    middle, high = a.certainty["middle"], a.certainty["high"]
     headline = (
         f"Half of the predictions of {a.data.target} have a standard deviation of at most "
         f"{number(middle, 2)}, and 95 in 100 of at most {number(high, 2)}."
     )
     caption = "Standard deviations of the leave-one-out predictions."
-    reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
-    bars = _bars({"rows": std}, np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1))
-    spec = charts.histogram(bars, ["rows"], "predicted standard deviation", ",.2~g")
-    return headline, caption, spec
+    return headline, caption, _histogram(a, "predicted standard deviation", ",.2~g")
 
 
-def _bars(kinds: dict[str, Any], edges: Array) -> list[Record]:
+def _histogram(a: Analysis, title: str, form: str) -> Record:
+    kinds, edges = a.certainty["counts"], a.certainty["edges"]
+    return charts.histogram(_bars(kinds, edges), [*kinds], title, form)
+
+
+def _bars(kinds: dict[str, list[int]], edges: list[float]) -> list[Record]:
     """Return the bars of a stacked histogram, the first kind at the bottom."""
-    bars, below = [], np.zeros(len(edges) - 1, dtype=int)
-    for kind, values in kinds.items():
-        counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+    bars, below = [], [0] * (len(edges) - 1)
+    for kind, counts in kinds.items():
         bars += [
             {
-                "lower": float(edges[k]),
-                "upper": float(edges[k + 1]),
+                "lower": edges[k],
+                "upper": edges[k + 1],
                 "kind": kind,
-                "count": int(counts[k]),
-                "below": int(below[k]),
-                "above": int(below[k] + counts[k]),
+                "count": count,
+                "below": below[k],
+                "above": below[k] + count,
             }
-            for k in np.flatnonzero(counts)
+            for k, count in enumerate(counts)
+            if count
         ]
-        below = below + counts
+        below = [b + count for b, count in zip(below, counts, strict=True)]
     return bars
 
 

@@ -1,0 +1,270 @@
+"""Fitted estimators as numbers and names, and back without another fit."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from cavity import storage
+from cavity.arrays import Array
+from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.coding import coding
+from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.process import Coverage, FittedProcess
+from cavity.estimators.regressor import GaussianProcessRegressor
+from cavity.estimators.validation import RowMap, is_precomputed
+from cavity.evidence import Evaluation, Evidence
+from cavity.inference import Fit, Method, Problem, Report, WarmStart, method
+from cavity.kernels import rule
+from cavity.likelihoods import Gaussian, Likelihood, likelihood
+from cavity.priors import DensePosterior, DensePrior, InducingPosterior, InducingPrior
+from cavity.priors.inducing import Whitened
+from cavity.sites import Sites
+from cavity.storage import StorageError
+from cavity.storage.codecs import (
+    kernel_from_json,
+    kernel_to_json,
+    labels_from_json,
+    labels_to_json,
+    likelihood_from_json,
+    likelihood_to_json,
+)
+
+T = TypeVar("T")
+Stored = tuple[dict[str, Any], dict[str, Array]]
+"""What JSON can hold, and arrays by their names."""
+_KIND = "fitted estimator"
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted classifier or regressor to a file that `load` reads.
+
+    With inducing points the file holds no training rows: only the points and the posterior at
+    them, m² numbers. Otherwise it holds the training inputs and targets. It never holds code.
+    Kernels and likelihoods must be those of scikit-learn and of this library.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity import GaussianProcessRegressor
+    >>> from cavity.estimators import load, save
+    >>> X = np.linspace(0.0, 3.0, 20)[:, None]
+    >>> model = GaussianProcessRegressor(RBF(1.0), alpha=0.01).fit(X, np.sin(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model")
+    ...     again = load(Path(folder) / "model")
+    >>> bool(np.allclose(again.predict(X), model.predict(X), rtol=1e-12))
+    True
+    """
+    header, arrays = as_numbers(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    header |= {
+        "estimator": type(estimator).__name__,
+        "inference": method(estimator.inference).name,
+        "feature_names": None if names is None else [str(name) for name in names],
+    }
+    if isinstance(estimator, GaussianProcessClassifier):
+        header["likelihood"] = likelihood_to_json(estimator.likelihood)
+        header["classes"] = labels_to_json(estimator.classes_)
+        header["multi_class"] = estimator.multi_class
+    storage.write(path, _KIND, header, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted classifier or regressor that `save` wrote; nothing is fitted again."""
+    header, arrays = storage.read(path, _KIND)
+    try:
+        return _loaded(header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        message = f"{os.fspath(path)}: a damaged model file of cavity ({error})"
+        raise StorageError(" ".join(message.split())) from error
+
+
+def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    name = header["estimator"]
+    options: dict[str, Any] = {"inference": str(header["inference"])}
+    if name not in (GaussianProcessClassifier.__name__, GaussianProcessRegressor.__name__):
+        raise ValueError("its estimator is unknown")
+    if name == GaussianProcessRegressor.__name__:
+        found = restored(GaussianProcessRegressor(**options), header, arrays)
+    else:
+        options["multi_class"] = str(header["multi_class"])
+        model = likelihood_from_json(header["likelihood"])
+        classifier = GaussianProcessClassifier(likelihood=model, **options)
+        found = restored(classifier, header, arrays, labels_from_json(header["classes"]))
+    if header["feature_names"] is not None:
+        names = np.array([str(name) for name in header["feature_names"]], dtype=object)
+        found.__dict__.update(feature_names_in_=names)
+    return found
+
+
+def as_numbers(estimator: Any) -> Stored:
+    """Return what a fitted estimator needs to predict."""
+    model: FittedModel = fitted_model(estimator)
+    if is_precomputed(estimator.kernel) or any(process.others for process in model.processes):
+        raise StorageError(
+            "models with kernel='precomputed' or average_hyperparameters cannot be stored"
+        )
+    parts = [_of_process(k, process) for k, process in enumerate(model.processes)]
+    arrays = {name: array for _, found in parts for name, array in found.items()}
+    arrays |= {name: np.asarray(getattr(model, name)) for name in ("origin", "scale")}
+    # The noise of a row of the training table says nothing about a new one.
+    arrays["noise"] = np.min(np.asarray(model.noise))
+    fit = {"n_features": int(estimator.n_features_in_), "processes": [about for about, _ in parts]}
+    return {"fit": fit}, arrays
+
+
+def _of_process(k: int, process: FittedProcess) -> Stored:
+    prior, coverage = process.evaluation.prior, process.coverage
+    about = {
+        "kernel": kernel_to_json(process.kernel_),
+        "dense": bool(prior.dense),
+        "log_evidence": [float(fit.log_evidence) for fit in process.fits],
+        "reports": [[_plain(value) for value in fit.report] for fit in process.fits],
+        "coverage": None if coverage is None else [_plain(value) for value in coverage],
+    }
+    arrays = {"X": prior.X} if prior.dense else {"Z": prior.Z, "W": prior.W}
+    for j, fit in enumerate(process.fits):
+        posterior = fit.posterior
+        names = ("tau", "nu", "alpha") if prior.dense else ("V", "w", "half_log_det")
+        values = (*posterior.sites, posterior.alpha) if prior.dense else posterior.values
+        arrays |= {f"{name}_{j}": value for name, value in zip(names, values, strict=True)}
+    return about, {f"{k}_{name}": np.asarray(array) for name, array in arrays.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def restored(
+    estimator: T,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    classes: Array | None = None,
+) -> T:
+    """Make an estimator the fitted one that `as_numbers` described; return it.
+
+    It predicts. What belongs to the training rows, such as leave-one-out, it does not have.
+    """
+    fit, options = header["fit"], estimator.__dict__
+    n_features, split, count = int(fit["n_features"]), None, 1
+    if classes is not None:
+        split = coding(len(classes), options["multi_class"])
+        count = len(split.tasks(np.arange(len(classes)))) if len(classes) > 1 else -1
+    if len(fit["processes"]) != count:
+        raise ValueError("its functions do not fit its classes")
+    about = n_features, _likelihood(options, arrays, classes), method(options["inference"])
+    processes = [
+        _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
+    ]
+    scaling = {name: arrays[name][()] for name in ("origin", "scale", "noise")}
+    nothing = np.empty(0, dtype=np.int64)
+    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None)
+    found = FittedModel(processes, rows, absent, split, **scaling)
+    options.update(_attributes(found, n_features, classes))
+    return estimator
+
+
+def _likelihood(
+    options: Mapping[str, Any], arrays: Mapping[str, Array], classes: Array | None
+) -> Likelihood:
+    if classes is not None:
+        return likelihood(options["likelihood"])
+    return Gaussian(float(arrays["noise"]))
+
+
+def _attributes(model: FittedModel, n_features: int, classes: Array | None) -> dict[str, Any]:
+    """Return what a fitted estimator has besides its parameters."""
+    found = {
+        "_model": model,
+        "n_features_in_": n_features,
+        "kernel": model.processes[0].kernel_,
+        "log_marginal_likelihood_value_": model.log_evidence(),
+    }
+    if classes is None:
+        return found | {"X_train_": model.processes[0].X_train_}
+    reports = [fit.report for fit in model.fits]
+    return found | {
+        "classes_": classes,
+        "n_classes_": len(classes),
+        "converged_": all(report.converged for report in reports),
+        "n_iter_": max(report.n_iter for report in reports),
+    }
+
+
+class _Arrays(NamedTuple):
+    """The arrays of one process."""
+
+    all: Mapping[str, Array]
+    k: int
+
+    def count(self, name: str) -> int:
+        """Return the length of an array."""
+        return len(self.all[f"{self.k}_{name}"])
+
+    def get(self, name: str, *shape: int) -> Array:
+        """Return an array once it has this shape and is finite."""
+        found = self.all[f"{self.k}_{name}"]
+        if found.shape != shape or found.dtype != np.float64 or not np.all(np.isfinite(found)):
+            raise ValueError(f"its array {name} is not of shape {shape}, or not finite")
+        return found
+
+
+def _process(
+    about: Mapping[str, Any],
+    arrays: _Arrays,
+    n_features: int,
+    model: Likelihood,
+    how: Method,
+) -> FittedProcess:
+    kernel = rule(kernel_from_json(about["kernel"]))
+    # More columns than the kernel has length scales would fail during a prediction.
+    kernel.diag(np.zeros((1, n_features)))
+    prior: Any
+    if about["dense"]:
+        n = arrays.count("X")
+        prior = DensePrior.of(kernel, arrays.get("X", n, n_features))
+    else:
+        n = arrays.count("Z")
+        Z, W = arrays.get("Z", n, n_features), arrays.get("W", n, n)
+        prior = InducingPrior(kernel, Z, W)
+    none = ForgottenRows()
+    evidence = Evidence(kernel, [none], model, how, none.reduce)
+    problem, fits = Problem(model, prior, none), []
+    for j, (value, report) in enumerate(zip(about["log_evidence"], about["reports"], strict=True)):
+        posterior = _posterior(prior, arrays, n, j)
+        fits.append(Fit(problem, how, posterior, float(value), Report(*report), WarmStart(None)))
+    coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
+    return FittedProcess(Evaluation(evidence, kernel.theta, prior, fits), coverage=coverage)
+
+
+def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:
+    if prior.dense:
+        tau, nu, alpha = (arrays.get(f"{name}_{j}", n) for name in ("tau", "nu", "alpha"))
+        return DensePosterior(prior, Sites(tau, nu), alpha)
+    V, w = arrays.get(f"V_{j}", n, n), arrays.get(f"w_{j}", n)
+    return InducingPosterior(prior, Whitened(V, w, float(arrays.get(f"half_log_det_{j}"))))
+
+
+class ForgottenRows:
+    """The training rows of a model from a file, which it does not have."""
+
+    _WHY = (
+        "This model comes from a file, which holds what predictions need and not the training "
+        "rows: leave-one-out, learning curves and the like need the estimator that was fitted."
+    )
+
+    def reduce(self, *_: Any) -> Any:
+        """Refuse to visit any rows."""
+        raise ValueError(self._WHY)
+
+    def collect(self, *_: Any) -> Any:
+        """Refuse to visit any rows."""
+        raise ValueError(self._WHY)
+
+    def drop(self, state: str) -> None:
+        """Forget nothing."""

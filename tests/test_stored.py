@@ -1,0 +1,165 @@
+"""Fitted estimators in files: they come back without a fit, and bad files do not come in."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor, storage
+from cavity.estimators import load, save
+from cavity.inference import METHODS
+from cavity.storage import StorageError
+from cavity.storage.codecs import kernel_to_json
+from cavity.tables.model import Settings, fit_model, load_model, save_model
+from cavity.tables.prepare import prepare
+from cavity.tables.table import Table
+
+
+def table(n=80, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    f = np.sin(2 * X[:, 0]) + X[:, 1]
+    labels = np.array(["low", "middle", "high"])[
+        np.digitize(f + rng.standard_normal(n), [-0.7, 0.7])
+    ]
+    return (
+        X,
+        f + 0.1 * rng.standard_normal(n),
+        labels if classes == 3 else f + rng.standard_normal(n) > 0,
+    )
+
+
+NEW = np.random.default_rng(9).uniform(-3, 3, (500, 2))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model"
+
+
+def there_and_back(estimator, path, monkeypatch):
+    save(estimator, path)
+
+    def refuse(*_, **__):
+        raise AssertionError("something was inferred again")
+
+    for cls in METHODS.values():
+        monkeypatch.setattr(cls, "fit", refuse)
+    found = load(path)
+    monkeypatch.undo()
+    return found
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifiers_come_back(path, monkeypatch, classes):
+    """Probabilities, classes and kernels are the same, and nothing is inferred."""
+    X, _, labels = table(classes=classes)
+    clf = GaussianProcessClassifier(1.0 * RBF([1.0, 1.0])).fit(X, labels)
+    again = there_and_back(clf, path, monkeypatch)
+    # The same numbers; only the kernel's are stored instead of their logarithms.
+    np.testing.assert_allclose(again.predict_proba(NEW), clf.predict_proba(NEW), atol=1e-12)
+    np.testing.assert_array_equal(again.predict(NEW), clf.predict(NEW))
+    np.testing.assert_array_equal(again.classes_, clf.classes_)
+    np.testing.assert_allclose(again.kernel_.theta, clf.kernel_.theta, rtol=1e-12, atol=1e-14)
+    assert again.log_marginal_likelihood_value_ == clf.log_marginal_likelihood_value_
+    assert again.converged_ == clf.converged_
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_regressors_come_back(path, monkeypatch, targets):
+    """Means, deviations and covariances are the same, of one target and of two."""
+    X, y, _ = table()
+    y = y if targets == 1 else np.stack([y, 5.0 + y**2], axis=1)
+    kernel = 1.0 * RBF(1.0) + WhiteKernel(0.1)
+    reg = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y)
+    again = there_and_back(reg, path, monkeypatch)
+    # The same numbers; only the kernel's are stored instead of their logarithms.
+    for ours, theirs in zip(again.predict(NEW, True), reg.predict(NEW, True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        again.predict(NEW[:9], return_cov=True)[1],
+        reg.predict(NEW[:9], return_cov=True)[1],
+        rtol=1e-9,
+        atol=1e-11,
+    )
+
+
+def test_inducing_points_come_back_without_the_rows(path, monkeypatch):
+    """A model on inducing points is m² numbers: the same predictions, and none of the rows."""
+    X, y, labels = table(n=2000, classes=3)
+    options = {"n_inducing": 20, "optimizer": None}
+    clf = GaussianProcessClassifier(1.0 * RBF([1.0, 1.0]), **options).fit(X, labels)
+    reg = GaussianProcessRegressor(1.0 * RBF(1.0) + WhiteKernel(0.1), **options).fit(X, y)
+    again = there_and_back(clf, path, monkeypatch)
+    # Three classes with 20 points each: three arrays of 400 numbers for each, and less than as
+    # much again; the rows would take 32,000 bytes more.
+    assert path.stat().st_size < 3 * 3 * 400 * 8
+    # The same numbers; only the kernel's are stored instead of their logarithms.
+    np.testing.assert_allclose(again.predict_proba(NEW), clf.predict_proba(NEW), atol=1e-12)
+    assert again.inducing_left_over_ == clf.inducing_left_over_
+    assert again.inducing_gain_ == clf.inducing_gain_
+    again = there_and_back(reg, path, monkeypatch)
+    for ours, theirs in zip(again.predict(NEW, True), reg.predict(NEW, True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="not the training rows"):
+        again.loo_mean_  # noqa: B018
+
+
+def test_older_files_open(tmp_path):
+    """A table's model file without a posterior, as older versions wrote it, is fitted again."""
+    frame = pl.DataFrame({"x": table()[0][:, 0], "t": np.where(table()[2], "yes", "no")})
+    data = prepare(Table(frame, "made.csv"), "t")
+    settings = Settings("rbf")
+    fitted, _ = fit_model(data, settings)
+    save_model(tmp_path / "new", data, fitted, settings)
+    header, _ = storage.read(tmp_path / "new", "table model")
+    header |= {"kernel": kernel_to_json(fitted.kernel_)}
+    del header["fit"]
+    storage.write(tmp_path / "old", "table model", header, {"X": data.X, "y": data.y})
+    old, new = (load_model(tmp_path / name).estimator for name in ("old", "new"))
+    # The fixed point is found again, to the tolerance of inference.
+    np.testing.assert_allclose(old.predict_proba(data.X), fitted.predict_proba(data.X), atol=1e-5)
+    np.testing.assert_allclose(new.predict_proba(data.X), fitted.predict_proba(data.X), atol=1e-12)
+
+
+def test_what_needs_the_rows_says_so(path):
+    """Leave-one-out of a model from a file is refused with the reason."""
+    X, _, labels = table()
+    save(GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, labels), path)
+    with pytest.raises(ValueError, match="not the training rows"):
+        load(path).loo_proba_  # noqa: B018
+
+
+def damaged(path, change):
+    header, arrays = storage.read(path, "fitted estimator")
+    change(header, arrays)
+    storage.write(path, "fitted estimator", header, arrays)
+
+
+DAMAGE = {
+    "a missing array": lambda h, a: a.pop("0_tau_0"),
+    "another length": lambda h, a: a.update({"0_nu_0": np.ones(3)}),
+    "not a number": lambda h, a: a.update({"0_alpha_0": a["0_alpha_0"] * np.nan}),
+    "another type": lambda h, a: a.update({"0_tau_0": a["0_tau_0"].astype(str)}),
+    "one input more": lambda h, a: h["fit"].update(n_features=3),
+    "one function more": lambda h, a: h["fit"]["processes"].append(h["fit"]["processes"][0]),
+    "no function": lambda h, a: h["fit"].update(processes=[]),
+    "an unknown estimator": lambda h, a: h.update(estimator="Popen"),
+    "an unknown method": lambda h, a: h.update(inference="magic"),
+    "an unknown kernel": lambda h, a: h["fit"]["processes"][0]["kernel"].update(kernel="system"),
+    "one class": lambda h, a: h["classes"].update(values=h["classes"]["values"][:1]),
+    "no header": lambda h, a: h.clear(),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_parts_that_do_not_fit_are_refused(path, kind):
+    """A file whose parts contradict each other is refused in one line."""
+    X, _, labels = table()
+    save(GaussianProcessClassifier(1.0 * RBF([1.0, 1.0]), optimizer=None).fit(X, labels), path)
+    load(path)
+    damaged(path, DAMAGE[kind])
+    with pytest.raises(StorageError) as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
