@@ -20,8 +20,6 @@ _LONGEST = 1.0
 """Longest unit of a coordinate, in log hyperparameters."""
 _GAIN = 0.02
 """Nats that are not worth another evaluation."""
-MOST_EVALUATIONS = 15
-"""Evaluations of a rung."""
 _FARTHEST = 30.0
 
 
@@ -32,6 +30,7 @@ def climb(
     prior: NormalPrior | None = None,
     starts: Sequence[WarmStart] | None = None,
     progress: Progress | None = None,
+    most: int = 40,
 ) -> Optimum:
     """Maximise an evidence from hyperparameters that were found with fewer rows.
 
@@ -47,6 +46,8 @@ def climb(
         A density that counts with the evidence.
     starts : sequence of WarmStart, optional
     progress : Progress, optional
+    most : int
+        Largest number of evaluations.
     """
     objective, bounds = Objective(loosened(evidence), progress), evidence.rule.bounds
     objective.starts, begin = starts, time.perf_counter()
@@ -60,7 +61,7 @@ def climb(
         return value, along.T @ (slope * (here == free)) + z_along.T @ z
 
     if along.shape[1]:
-        _descend(at, np.zeros(along.shape[1]))
+        _descend(at, np.zeros(along.shape[1]), most)
     else:
         objective(theta, eval_gradient=False)
     objective.check()
@@ -70,11 +71,11 @@ def climb(
     return Optimum(best.theta, -best.value, usable, *cost, at_bounds=limited, starts=best.starts)
 
 
-def _descend(at: Callable[[Array], tuple[float, Array]], start: Array) -> None:
+def _descend(at: Callable[[Array], tuple[float, Array]], start: Array, most: int) -> None:
     """Minimise a function that is nearly a sphere; it keeps what it finds."""
     first = at(start)
     tol = _GAIN / max(1.0, abs(first[0]))
-    options: Any = {"maxcor": 30, "ftol": tol, "gtol": np.sqrt(_GAIN), "maxfun": MOST_EVALUATIONS}
+    options: Any = {"maxcor": 30, "ftol": tol, "gtol": np.sqrt(_GAIN), "maxfun": most}
     # With limits in every direction the first step is that of Newton's method.
     limits = [(-_FARTHEST, _FARTHEST)] * len(start)
 
