@@ -32,8 +32,10 @@ from cavity.sites import Rows
 if TYPE_CHECKING:
     from cavity.estimators.large import LargeTable
 
-_FIRST = 600
+_FIRST = 500
 """Rows of the sample that is fitted without inducing points: that takes seconds."""
+_GAIN, _GAIN_PER_ROW = 0.02, 2e-6
+"""Nats, and nats for each row, that are not worth another evaluation of all rows."""
 _STEP = 10
 """The rung below all rows has a tenth of them, if that is at least three times the first one."""
 _ROWS_FOR_A_POINT, _LEAST_ROWS = 20, 2000
@@ -44,7 +46,7 @@ may be left over."""
 _BLOCK = 4096
 _MANY, _SOME, _QUICK = 40, 15, 50_000
 """Most evaluations of a rung of up to so many rows, and of a larger one."""
-_UNIT = 0.5
+_UNIT = 0.2
 """Of a coordinate whose curvature is not known, in log hyperparameters."""
 _LONG = 3.0
 """Length scales begin a rung at most this many times as long as is typical."""
@@ -140,11 +142,11 @@ def _search(
     size: int,
 ) -> Optimum:
     """Climb on one rung, and report it."""
-    most = _MANY if size <= _QUICK else _SOME
+    most, tol = _MANY if size <= _QUICK else _SOME, _GAIN + _GAIN_PER_ROW * size
     progress = progress_of_rung(table.estimator, name, most)
     density = prior if isinstance(prior, NormalPrior) else None
     progress.begin_start()
-    found = climb(evidence, best.theta, along, density, progress=progress, most=most)
+    found = climb(evidence, best.theta, along, density, progress=progress, tol=tol, most=most)
     progress.end_start()
     progress.summarise(found)
     return found
