@@ -24,6 +24,7 @@ from cavity.sites import Rows
 from cavity.testing import check_rows
 
 distributed = pytest.importorskip("distributed", reason="the rows are on a Dask cluster")
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 KERNEL = rule(3.0 * RBF([1.2, 1.7, 2.5]) + WhiteKernel(0.1))
@@ -35,10 +36,12 @@ QUIET = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 @pytest.fixture(scope="module")
 def processes():
     """A client of two worker processes."""
-    how = {**QUIET, "host": "127.0.0.1"}
-    # A busy machine takes its time to start a worker again.
+    how = {**QUIET, "host": "127.0.0.1", "death_timeout": 120}
+    # A busy machine takes its time to start a worker again. By default the cluster gives it up
+    # if it is not there 15 seconds after it was lost, or was lost again at that moment.
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, death_timeout=120, **how) as cluster,
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(2, threads_per_worker=1, **how) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -248,31 +251,31 @@ def test_states_are_dropped(here):
     """What blocks have kept for a fit is gone with it, and the rows with the engine."""
     X, y, _ = table(500)
     blocks = on(here, X, y, chunks=100)
-    fit = EP().fit(problem(blocks))
-
-    def kept(dask_worker):
-        engines = vars(dask_worker).get("cavity_states", {})
-        return sum(len(blocks) for states in engines.values() for blocks in states.values())
-
-    def eventually(count):
-        for _ in range(100):
-            if sum(here.run(kept).values()) == count:
-                return True
-            time.sleep(0.05)
-        return False
-
-    assert eventually(5)
-    # What was sent for a round is gone after it: only the rows are left.
-    assert {row.key for row in blocks._rows} == here.run(_keys).popitem()[1]
-    del fit
-    assert eventually(0)
-    EP().fit(problem(blocks))
     own = {row.key for row in blocks._rows}
-    assert own <= here.run(_keys).popitem()[1]
+    fit = EP().fit(problem(blocks))
+    assert _eventually(lambda: sum(here.run(_kept).values()) == 5)
+    # What was sent for a round is gone after it: only the rows are left.
+    assert _eventually(lambda: here.run(_keys).popitem()[1] == own)
+    del fit
+    assert _eventually(lambda: not any(here.run(_kept).values()))
+    EP().fit(problem(blocks))
     del blocks
-    assert eventually(0)
-    time.sleep(0.2)
-    assert not own & here.run(_keys).popitem()[1]
+    assert _eventually(lambda: not here.run(_keys).popitem()[1])
+    assert not any(here.run(_kept).values())
+
+
+def _eventually(true):
+    """Wait for what Dask does in the background."""
+    for _ in range(200):
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _kept(dask_worker):
+    engines = vars(dask_worker).get("cavity_states", {})
+    return sum(len(blocks) for states in engines.values() for blocks in states.values())
 
 
 def _keys(dask_worker):

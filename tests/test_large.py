@@ -270,7 +270,7 @@ def test_few_evaluations_touch_every_row(capsys):
     assert len(lines) == 2
     assert "7,000 rows, 20 points" in lines[-1]
     assert int(lines[-1].split(": ")[1].split()[0]) <= 8
-    GaussianProcessClassifier(KERNEL, n_inducing=5, verbose=2).fit(X[:800], y[:800])
+    GaussianProcessClassifier(KERNEL, n_inducing=20, verbose=2).fit(X[:800], y[:800])
     assert "s to go" in capsys.readouterr().out
 
 

@@ -30,6 +30,8 @@ _BLOCK = 4096
 _SAMPLE = 10_000
 """Rows from which the inducing points are drawn."""
 _LARGE = 2.0**34
+_TOL = 1e-4
+"""That of evaluations in a search; the last one of a fit is more exact and takes two rounds more."""
 
 
 class Given(NamedTuple):
@@ -51,7 +53,7 @@ def given(n: int, m: int) -> Given:
     Z = choose_points(kernel, X[:_SAMPLE], m, np.random.default_rng(0)).Z
     blocks = MemoryBlocks(Rows(2.0 * y - 1.0, np.ones(n), X), _BLOCK, _LARGE)
     couple = partial(InducingPrior.of, Z=Z)
-    return Given(Evidence(kernel, [blocks], Probit(), EP(), couple), kernel.theta)
+    return Given(Evidence(kernel, [blocks], Probit(), EP(tol=_TOL), couple), kernel.theta)
 
 
 def evaluate(here: Given, starts: Any = None) -> Any:

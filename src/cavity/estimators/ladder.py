@@ -5,7 +5,7 @@ flat, tell where that of a larger table must be: few evaluations touch every row
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from cavity.estimators.fitting import way_of_tuning
 from cavity.estimators.process import Coverage, FittedProcess
 from cavity.estimators.progress import progress_of_rung
 from cavity.evidence import (
-    MOST_EVALUATIONS,
     Evaluation,
     Evidence,
     NormalPrior,
@@ -25,7 +24,7 @@ from cavity.evidence import (
     climb,
     named_failure,
 )
-from cavity.kernels import Rule
+from cavity.kernels import Rule, length_scales
 from cavity.priors import InducingPrior, choose_points
 from cavity.rows import MemoryBlocks, RowBlocks, RowSample
 from cavity.sites import Rows
@@ -33,8 +32,10 @@ from cavity.sites import Rows
 if TYPE_CHECKING:
     from cavity.estimators.large import LargeTable
 
-_FIRST = 600
+_FIRST = 500
 """Rows of the sample that is fitted without inducing points: that takes seconds."""
+_GAIN, _GAIN_PER_ROW = 0.02, 2e-6
+"""Nats, and nats for each row, that are not worth another evaluation of all rows."""
 _STEP = 10
 """The rung below all rows has a tenth of them, if that is at least three times the first one."""
 _ROWS_FOR_A_POINT, _LEAST_ROWS = 20, 2000
@@ -43,6 +44,12 @@ _FEWEST, _MOST, _ENOUGH = 100, 500, 1e-3
 """With n_inducing="auto": the fewest and the most points, and the share of the prior variance that
 may be left over."""
 _BLOCK = 4096
+_MANY, _SOME, _QUICK = 40, 15, 50_000
+"""Most evaluations of a rung of up to so many rows, and of a larger one."""
+_UNIT = 0.2
+"""Of a coordinate whose curvature is not known, in log hyperparameters."""
+_LONG = 3.0
+"""Length scales begin a rung at most this many times as long as is typical."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def _up(
 ) -> FittedProcess:
     """Tune one problem's kernel, which a fit to a sample has found, on larger and larger tables."""
     prior = None if first.given is None else first.given.prior
-    best = Optimum(first.rule.theta, -np.inf, True, 0, 0.0)
+    best, below, n_below = Optimum(first.rule.theta, -np.inf, True, 0, 0.0), first, n_first
     rng = np.random.default_rng(table.rngs[k].randint(2**31 - 1))
     for number, rung in enumerate(rungs, 2):
         rule = first.rule.with_theta(best.theta)
@@ -90,23 +97,56 @@ def _up(
         couple = partial(InducingPrior.of, Z=Z, whole=not table.method.bounds)
         evidence = table.evidence(k, rule, couple, rung.blocks, rung.index)
         if first.tuned:
+            along = below.posterior.principal(rung.size / n_below)
+            if prior is None and evidence.hyperprior is None:
+                theta = _shortened(rule, table.summary.inputs.std)
+                along = _reaching(along, theta != best.theta)
+                best = replace(best, theta=theta)
             name = f"rung {number} of {len(rungs) + 1}, {rung.size:,} rows, {len(Z)} points"
-            along = first.posterior.principal(rung.size / n_first)
-            best = _search(table, evidence, best, along, prior, name)
-    evaluation = _evaluate(evidence, best)
+            best = _search(table, evidence, best, along, prior, name, rung.size)
+        evaluation = _evaluate(evidence, best)
+        below, n_below = FittedProcess(evaluation, tuned=first.tuned, prior=prior), rung.size
     bounds = best.at_bounds if prior is None else []
     coverage = _coverage(evaluation, table.summary.sample)
-    return FittedProcess(evaluation, None, bounds, first.tuned, prior=prior, coverage=coverage)
+    return replace(below, at_bounds=bounds, coverage=coverage)
+
+
+def _shortened(rule: Rule, spreads: Array) -> Array:
+    """Return the hyperparameters with no length scale so long that nothing would bring it back.
+
+    On few rows the evidence often finds no use for an input. There the slope in its length scale
+    is zero, whatever more rows have to say.
+    """
+    theta, d = rule.theta.copy(), len(spreads)
+    longest = np.log(_LONG * 2.0 * np.sqrt(d) * np.where(spreads > 0.0, spreads, 1.0))
+    scales = np.flatnonzero(length_scales(rule.names))
+    for place in np.split(scales, np.flatnonzero(np.diff(scales) > 1) + 1):
+        if len(place) == d > 1:
+            theta[place] = np.minimum(theta[place], longest)
+    return np.clip(theta, *rule.bounds.T)
+
+
+def _reaching(along: Array, moved: Array) -> Array:
+    """Return directions that reach every hyperparameter that has moved, from a bound perhaps."""
+    new = np.flatnonzero(moved & ~np.any(along, axis=1))
+    return np.hstack([along, _UNIT * np.eye(len(moved))[:, new]])
 
 
 def _search(
-    table: "LargeTable", evidence: Evidence, best: Optimum, along: Array, prior: Any, name: str
+    table: "LargeTable",
+    evidence: Evidence,
+    best: Optimum,
+    along: Array,
+    prior: Any,
+    name: str,
+    size: int,
 ) -> Optimum:
     """Climb on one rung, and report it."""
-    progress = progress_of_rung(table.estimator, name, MOST_EVALUATIONS)
+    most, tol = _MANY if size <= _QUICK else _SOME, _GAIN + _GAIN_PER_ROW * size
+    progress = progress_of_rung(table.estimator, name, most)
     density = prior if isinstance(prior, NormalPrior) else None
     progress.begin_start()
-    found = climb(evidence, best.theta, along, density, progress=progress)
+    found = climb(evidence, best.theta, along, density, progress=progress, tol=tol, most=most)
     progress.end_start()
     progress.summarise(found)
     return found

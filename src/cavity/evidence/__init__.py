@@ -10,7 +10,7 @@ from cavity.evidence.integrated import (
     spread_out,
     tied,
 )
-from cavity.evidence.ladder import MOST_EVALUATIONS, climb
+from cavity.evidence.ladder import climb
 from cavity.evidence.objective import named_failure
 from cavity.evidence.response import Response, respond
 from cavity.evidence.tuning import (
@@ -23,7 +23,6 @@ from cavity.evidence.tuning import (
 )
 
 __all__ = [
-    "MOST_EVALUATIONS",
     "Evaluation",
     "Evidence",
     "Hierarchy",

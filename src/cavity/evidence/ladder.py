@@ -18,10 +18,9 @@ from cavity.inference import WarmStart
 
 _LONGEST = 1.0
 """Longest unit of a coordinate, in log hyperparameters."""
-_GAIN = 0.02
-"""Nats that are not worth another evaluation."""
-MOST_EVALUATIONS = 15
-"""Evaluations of a rung."""
+_FIRST_STEP = 3.0
+"""Largest first step, in these units."""
+_TINY = 1e-300
 _FARTHEST = 30.0
 
 
@@ -32,6 +31,8 @@ def climb(
     prior: NormalPrior | None = None,
     starts: Sequence[WarmStart] | None = None,
     progress: Progress | None = None,
+    tol: float = 0.02,
+    most: int = 40,
 ) -> Optimum:
     """Maximise an evidence from hyperparameters that were found with fewer rows.
 
@@ -47,6 +48,10 @@ def climb(
         A density that counts with the evidence.
     starts : sequence of WarmStart, optional
     progress : Progress, optional
+    tol : float
+        Nats that are not worth another evaluation.
+    most : int
+        Largest number of evaluations.
     """
     objective, bounds = Objective(loosened(evidence), progress), evidence.rule.bounds
     objective.starts, begin = starts, time.perf_counter()
@@ -60,7 +65,7 @@ def climb(
         return value, along.T @ (slope * (here == free)) + z_along.T @ z
 
     if along.shape[1]:
-        _descend(at, np.zeros(along.shape[1]))
+        _descend(at, along.shape[1], tol, most)
     else:
         objective(theta, eval_gradient=False)
     objective.check()
@@ -70,18 +75,21 @@ def climb(
     return Optimum(best.theta, -best.value, usable, *cost, at_bounds=limited, starts=best.starts)
 
 
-def _descend(at: Callable[[Array], tuple[float, Array]], start: Array) -> None:
-    """Minimise a function that is nearly a sphere; it keeps what it finds."""
-    first = at(start)
-    tol = _GAIN / max(1.0, abs(first[0]))
-    options: Any = {"maxcor": 30, "ftol": tol, "gtol": np.sqrt(_GAIN), "maxfun": MOST_EVALUATIONS}
+def _descend(at: Callable[[Array], tuple[float, Array]], k: int, tol: float, most: int) -> None:
+    """Minimise a function that is nearly a sphere, from the origin; it keeps what it finds."""
+    value, slope = at(np.zeros(k))
+    # Where the slope is steeper than that of a sphere, so is the curvature.
+    unit = np.sqrt(np.minimum(1.0, _FIRST_STEP / np.maximum(np.abs(slope), _TINY)))
+
+    def scaled(s: Array) -> tuple[float, Array]:
+        here, there = at(unit * s) if np.any(s) else (value, slope)
+        return here, unit * there
+
+    share = tol / max(1.0, abs(value))
+    options: Any = {"maxcor": 30, "ftol": share, "gtol": np.sqrt(tol), "maxfun": most}
     # With limits in every direction the first step is that of Newton's method.
-    limits = [(-_FARTHEST, _FARTHEST)] * len(start)
-
-    def again(s: Array) -> tuple[float, Array]:
-        return at(s) if np.any(s != start) else first
-
-    optimize.minimize(again, start, method="L-BFGS-B", jac=True, bounds=limits, options=options)
+    limits, start = [(-_FARTHEST, _FARTHEST)] * k, np.zeros(k)
+    optimize.minimize(scaled, start, method="L-BFGS-B", jac=True, bounds=limits, options=options)
 
 
 def _of_prior(prior: NormalPrior | None, theta: Array, along: Array) -> tuple[Array, Array]:
