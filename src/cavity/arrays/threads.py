@@ -6,8 +6,9 @@ Several threads of BLAS spin while they wait for each other.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +16,11 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 T = TypeVar("T")
 
+_lock = Lock()
+_holders: list[None] = []
+"""One entry for each context of one thread that has not ended."""
+_limits: list[Any] = []
+"""What BLAS had before the first of them."""
 _SMALL = 500
 """Rows up to which one thread is enough. Several would gain nothing, and would round differently
 from the one thread that a worker has."""
@@ -30,11 +36,24 @@ def threads_for(n: int) -> AbstractContextManager[Any]:
     return one_thread() if is_small(n) else nullcontext()
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS has one thread."""
-    # Entered and left in 10 µs.
-    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limits
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Return a context in which BLAS has one thread.
+
+    Contexts of several Python threads may overlap: the last to leave gives BLAS its threads back.
+    """
+    with _lock:
+        if not _holders:
+            # Entered and left in 10 µs.
+            _limits.append(_controller().limit(limits=1, user_api="blas"))
+        _holders.append(None)
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders.pop()
+            if not _holders:
+                _limits.pop().restore_original_limits()
 
 
 def side_by_side(call: Callable[..., T], jobs: Iterable[tuple[Any, ...]]) -> Iterator[T]:

@@ -9,11 +9,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from cavity import inference as methods
 from cavity.arrays import Array
+from cavity.estimators.problems import noise_variances
 from cavity.estimators.validation import (
     RowMap,
     check_rows,
     is_auto,
     is_precomputed,
+    is_table,
     validate_inputs,
 )
 from cavity.kernels import Rule
@@ -25,11 +27,6 @@ _DENSE, _DENSE_CHOSEN = 3000, 1500
 if the kernel is chosen, or its prior learned, in several fits. That takes about half a minute."""
 _BLOCK = 4096
 """Rows of a block in memory."""
-
-
-def is_table(X: Any) -> bool:
-    """Whether X is a table in blocks, such as `cavity.rows` has them, and not an array."""
-    return all(callable(getattr(X, name, None)) for name in ("reduce", "collect", "drop"))
 
 
 def in_blocks(estimator: Any, X: Any) -> bool:
@@ -54,25 +51,36 @@ class Opened(NamedTuple):
 
 
 def opened(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, rule: Rule, **options: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any, rule: Rule, alpha: Any = None
 ) -> Opened:
-    """Return a table, or arrays, in blocks."""
+    """Return a table, or arrays, in blocks; real targets have an ``alpha``, labels have none."""
     _check_method(estimator)
     if is_table(X):
         declared = _declared(estimator, X, y, sample_weight)
         return Opened(declared, None, (np.empty((0, estimator.n_features_in_)), None))
-    X, y = validate_inputs(estimator, X, y, **options)
-    if not options:
+    real = alpha is not None
+    X, y = validate_inputs(estimator, X, y, multi_output=real, y_numeric=real)
+    if real:
+        labels = np.column_stack([y, noise_variances(alpha, len(y))])
+    else:
         check_classification_targets(y)
-    if not isinstance(X, np.ndarray) or is_precomputed(estimator.kernel):
+        labels = np.unique(y, return_inverse=True)[1]
+    X = _vectors(estimator, X)
+    rows = check_rows(sample_weight, X, labels, rule, merge=True)
+    found = Rows(y[rows.index], rows.weight, X[rows.index])
+    return Opened(MemoryBlocks(found, _BLOCK), rows, (X[rows.position < 0], None))
+
+
+def _vectors(estimator: Any, X: Any) -> Array:
+    """Return inputs as float64; some kernels, such as a constant, take anything."""
+    numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    if not numbers or is_precomputed(estimator.kernel):
         raise ValueError(
             "Inducing points need inputs that are vectors and a kernel object: leave n_inducing at "
             "None for kernel='precomputed' and for lists of objects."
         )
-    labels = np.unique(y, return_inverse=True)[1] if y.ndim == 1 else y
-    rows = check_rows(sample_weight, X, labels, rule, merge=True)
-    found = Rows(y[rows.index], rows.weight, X[rows.index])
-    return Opened(MemoryBlocks(found, _BLOCK), rows, (X[rows.position < 0], None))
+    estimator.n_features_in_ = X.shape[1]
+    return np.asarray(X, dtype=np.float64)
 
 
 def _declared(estimator: Any, table: Any, y: Any, sample_weight: Any) -> RowBlocks:
@@ -101,6 +109,10 @@ def _check_method(estimator: Any) -> None:
 
 def over_blocks(estimator: Any, table: Any, method: str, **options: Any) -> Any:
     """Return what a method of an estimator predicts for all rows of a table, block by block."""
+    if options.get("return_cov"):
+        raise ValueError(
+            "The covariances among all rows of a table are too many: pass some rows as an array."
+        )
     ours, theirs = getattr(estimator, "feature_names_in_", None), table.feature_names
     if ours is not None and theirs is not None and list(ours) != list(theirs):
         raise ValueError(

@@ -12,18 +12,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
-from cavity.estimators.blocks import in_blocks, is_table, over_blocks
+from cavity.estimators.blocks import in_blocks, over_blocks
 from cavity.estimators.fitted import FittedModel, warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
 from cavity.estimators.large import classes_in_blocks
 from cavity.estimators.plans import classes_in_memory
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_prior_variance,
     check_tuning,
     is_auto,
     is_precomputed,
+    is_table,
     validate_inputs,
 )
 from cavity.inference import second_order_correction
@@ -176,7 +177,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         warn_about(self._model)
         return self
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @whole_fit
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         check_tuning(self)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from cavity import inference as methods
 from cavity.arrays import Array
@@ -101,6 +102,7 @@ def classes_in_blocks(
     table = opened(classifier, X, y, sample_weight, rule)
     summary = _scanned(classifier, table, classes=True)
     classes = summary.labels.values  # type: ignore[union-attr]
+    check_classification_targets(classes)
     check_classes(classifier, classes)
     split = coding(len(classes), classifier.multi_class)
     if not split.has_proba:
@@ -122,10 +124,10 @@ def classes_in_blocks(
 def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any) -> FitPlan:
     """Check a table of real targets in blocks; return what the fit of a regressor is made of."""
     rule, method = regressor_rule(regressor), methods.method(regressor.inference)
-    table = opened(regressor, X, y, sample_weight, rule, multi_output=True, y_numeric=True)
+    table = opened(regressor, X, y, sample_weight, rule, regressor.alpha)
     summary = _scanned(regressor, table, classes=False)
     check_n_targets(regressor, summary.sample.y)
-    noise, found = _noise(regressor.alpha, summary.n_rows, table), summary.targets
+    noise, found = _noise(regressor.alpha, table), summary.targets
     origin, scale = np.zeros_like(found.mean), np.ones_like(found.mean)  # type: ignore[union-attr]
     if regressor.normalize_y or is_auto(regressor.kernel):
         origin, scale = found.mean, nonzero_scale(found.mean, found.std)  # type: ignore[union-attr]
@@ -133,9 +135,10 @@ def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any) -> Fit
     single = summary.sample.y.ndim == 1
     each = enumerate(zip(origin, scale, strict=True))
     codes = [[TargetCode(None if single else k, m, s) for k, (m, s) in each]]
+    own = noise if np.ndim(noise) == 0 else noise[table.rows.index]  # type: ignore[union-attr]
 
     def likelihood_of(index: Array | None) -> Likelihood:
-        return Gaussian(noise if index is None or np.ndim(noise) == 0 else noise[index])
+        return Gaussian(own if index is None or np.ndim(own) == 0 else own[index])
 
     rngs, amplitude = generators(regressor, 1), float(np.mean(square)) or 1.0
     setting = LargeTable(
@@ -148,13 +151,13 @@ def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any) -> Fit
     return FitPlan(on_ladder, setting, fitted)
 
 
-def _noise(alpha: Any, n: int, table: Opened) -> Any:
-    """Return the noise variance, one for all rows or, of a table in memory, for each."""
+def _noise(alpha: Any, table: Opened) -> Any:
+    """Return the noise variance, one for all rows or, of arrays, for each of the user's."""
     if np.ndim(alpha) == 0:
         return float(noise_variances(alpha, 1)[0])
     if table.rows is None:
         raise ValueError("With a table in blocks alpha must be one number for all rows.")
-    return noise_variances(alpha, len(table.rows.position))[table.rows.index]
+    return noise_variances(alpha, len(table.rows.position))
 
 
 def _scanned(estimator: Any, table: Opened, *, classes: bool) -> Summary:

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from cavity.evidence import Optimum
@@ -19,6 +20,26 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
     def with_callbacks(method: Any) -> Any:
         """Return the method as it is."""
         return method
+
+
+def whole_fit(method: Any) -> Any:
+    """Return a fit that reports to callbacks; if it fails, the estimator is what it was before.
+
+    A posterior of one table must not be left with the columns of another.
+    """
+    fit = with_callbacks(method)
+
+    @wraps(method)
+    def whole(estimator: Any, *args: Any) -> None:
+        before = dict(vars(estimator))
+        try:
+            fit(estimator, *args)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
 
 
 @dataclass

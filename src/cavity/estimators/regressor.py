@@ -10,19 +10,20 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
-from cavity.estimators.blocks import in_blocks, is_table, over_blocks
+from cavity.estimators.blocks import in_blocks, over_blocks
 from cavity.estimators.fitted import FittedModel, require_dense, warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
 from cavity.estimators.large import targets_in_blocks
 from cavity.estimators.plans import targets_in_memory
 from cavity.estimators.problems import regressor_rule
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, with_callbacks
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_prior_variance,
     check_tuning,
     is_auto,
     is_precomputed,
+    is_table,
     validate_inputs,
 )
 
@@ -162,7 +163,7 @@ class GaussianProcessRegressor(
         warn_about(self._model)
         return self
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @whole_fit
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         check_tuning(self)
@@ -195,7 +196,7 @@ class GaussianProcessRegressor(
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if is_table(X):
-            return over_blocks(self, X, "predict", return_std=return_std)
+            return over_blocks(self, X, "predict", return_std=return_std, return_cov=return_cov)
         fitted = hasattr(self, "_model")
         X = validate_inputs(self, X, reset=not fitted)
         if not fitted:

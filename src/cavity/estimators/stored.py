@@ -109,6 +109,8 @@ def as_numbers(estimator: Any) -> Stored:
         raise StorageError(
             "models with kernel='precomputed' or average_hyperparameters cannot be stored"
         )
+    if not hasattr(estimator, "n_features_in_"):
+        raise StorageError("models of inputs that need not be vectors cannot be stored")
     parts = [_of_process(k, process) for k, process in enumerate(model.processes)]
     arrays = {name: array for _, found in parts for name, array in found.items()}
     arrays |= {name: np.asarray(getattr(model, name)) for name in ("origin", "scale")}

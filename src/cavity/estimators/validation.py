@@ -35,6 +35,11 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
 }
 
 
+def is_table(X: Any) -> bool:
+    """Whether X is a table in blocks, such as `cavity.rows` has them, and not an array."""
+    return all(callable(getattr(X, name, None)) for name in ("reduce", "collect", "drop"))
+
+
 def is_precomputed(kernel: Any) -> bool:
     """Whether the inputs are covariances."""
     return isinstance(kernel, str) and kernel == "precomputed"
@@ -72,6 +77,8 @@ def validate_inputs(
 
     A target of None is an error, as in scikit-learn; if omitted, only the inputs are checked.
     """
+    if is_table(X):
+        raise ValueError("This needs an array, not a table in blocks: pass some rows as an array.")
     kernel = estimator.kernel
     objects = isinstance(kernel, Kernel) and not kernel.requires_vector_input
     kind = {"ensure_2d": False, "dtype": None} if objects else {"dtype": np.float64}

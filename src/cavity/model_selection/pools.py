@@ -10,13 +10,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
-from cavity.estimators.blocks import is_table
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.problems import noise_variances
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
-from cavity.estimators.validation import check_prior_variance, is_precomputed, validate_inputs
+from cavity.estimators.validation import (
+    check_prior_variance,
+    is_precomputed,
+    is_table,
+    validate_inputs,
+)
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of

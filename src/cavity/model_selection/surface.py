@@ -10,9 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import Kernel
 
 from cavity.arrays import Array
-from cavity.estimators.blocks import is_table
 from cavity.estimators.fitted import FittedModel, fitted_model
-from cavity.estimators.validation import is_precomputed
+from cavity.estimators.validation import is_precomputed, is_table
 from cavity.model_selection.pools import inputs_of, take_apart
 from cavity.rows import draw_rows
 from cavity.sites import Marginals

@@ -148,7 +148,10 @@ class InducingPrior(NamedTuple):
             return cls(rule, Z, invert_lower(cholesky(K)), whole, uuid4().hex)
         if not xp.all(xp.isfinite(K)):
             raise NotPositiveDefiniteError("some of its entries are not finite")
-        L, order = pivots(K, tol * float(xp.max(xp.linalg.diagonal(K))))
+        largest = float(xp.max(xp.linalg.diagonal(K), initial=0.0))
+        if not largest > 0.0:
+            raise NotPositiveDefiniteError("nothing but noise varies at the inducing points")
+        L, order = pivots(K, tol * largest)
         return cls(rule, Z[order], invert_lower(L), whole, uuid4().hex)
 
     def features(self, rows: Rows) -> Features:

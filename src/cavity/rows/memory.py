@@ -19,7 +19,7 @@ class MemoryBlocks:
     """Blocks of rows in memory, or in files that are mapped into it (`numpy.memmap`).
 
     A block's inputs are made float64 when it is visited, so the table may have another type
-    and be larger than memory.
+    and be larger than memory. Estimators take it in the place of X and y.
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ class MemoryBlocks:
         Bytes of memory for what a prior makes of the rows between visits.
     """
 
+    feature_names: list[str] | None = None
+
     def __init__(self, rows: Rows, size: int | None = None, kept: float = _KEPT) -> None:
         n = int(rows.weight.shape[0])
         if not n:
@@ -38,6 +40,9 @@ class MemoryBlocks:
         places = [slice(i, min(i + (size or n), n)) for i in range(0, n, size or n)]
         blocks = [rows] if len(places) == 1 else [_part(rows, place) for place in places]
         share = kept / len(blocks)
+        shape: tuple[int, ...] = getattr(rows.X, "shape", ())
+        self.n_rows, self.n_features = n, int(shape[1]) if len(shape) == 2 else 0
+        self._how = rows, size, kept
         self._blocks = [block._replace(memo=Memo(share)) for block in blocks]
         self._states: dict[str, list[Any]] = {}
 
@@ -66,6 +71,18 @@ class MemoryBlocks:
         """As in `RowBlocks`."""
         kept = self._states.get(state, [None] * len(self._blocks))
         return (look(_loaded(rows), k, shared) for rows, k in zip(self._blocks, kept, strict=True))
+
+    def with_targets(self, y: Any) -> "MemoryBlocks":
+        """Return the same table with other targets.
+
+        Parameters
+        ----------
+        y : array of shape (n_rows,) or (n_rows, n_targets)
+        """
+        (rows, size, kept), y = self._how, np.asarray(y)
+        if y.shape[:1] != (self.n_rows,):
+            raise ValueError(f"Expected {self.n_rows:,} targets; got shape {y.shape}.")
+        return MemoryBlocks(rows._replace(y=y), size, kept)
 
     def _each(self, visit: Callable[..., T], jobs: Iterable[Any]) -> Iterable[T]:
         """Visit the blocks, several at a time if that can be of use."""

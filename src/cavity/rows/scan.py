@@ -187,6 +187,9 @@ def _check(rows: Rows, classes: bool) -> None:
     _refuse(~np.all(np.isfinite(rows.X), axis=1), begin, "has an input that is not a finite number")
     y = np.asarray(rows.y)
     numbers = y.dtype.kind == "f"
+    if y.ndim > (1 if classes else 2):
+        wanted = "of one column" if classes else "of one column or of a column for each target"
+        raise ValueError(f"The targets must be an array {wanted}; got shape (rows, {y.shape[1:]}).")
     if not classes and y.dtype.kind not in "fiub":
         raise ValueError(f"The targets of a regressor must be numbers; got {y.dtype}.")
     if numbers:
@@ -194,7 +197,8 @@ def _check(rows: Rows, classes: bool) -> None:
         _refuse(~finite, begin, "has a target that is not a finite number")
     if y.dtype.kind == "O":
         _refuse(np.array([v is None or v != v for v in y]), begin, "has no target")
-    _refuse(~(rows.weight > 0.0), begin, "has a weight that is not positive: leave such rows out")
+    counts = (rows.weight > 0.0) & (rows.weight < np.inf)
+    _refuse(~counts, begin, "has a weight that is not positive and finite: leave such rows out")
 
 
 def _refuse(bad: Array, begin: int, why: str) -> None:
