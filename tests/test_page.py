@@ -12,12 +12,13 @@ from sklearn.gaussian_process.kernels import RBF, CompoundKernel
 
 from cavity import learning_curve
 from cavity.cli import main
-from cavity.report.analysis import analyse
+from cavity.report.analysis import analyse, compare_methods
 from cavity.report.page import render
 from cavity.report.parts import calibration, kernel_text
 from cavity.report.sections.inputs import inputs
+from cavity.report.sections.model import _between
 from cavity.report.summary import summarise
-from cavity.report.words import count, in_hundred, join, number, percent
+from cavity.report.words import capitalised, count, in_hundred, join, number, percent
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import prepare
@@ -246,6 +247,8 @@ def test_hostile_names_are_text(driver, pages):
     ("write", "written"),
     [
         (number, {0.46674: "0.467", 12345.6: "12,346", None: "–", 2.0: "2.00"}),
+        (lambda x: number(x, 2), {0.9996: "1.0", 1.004: "1.0", 99.96: "100", 0.0999: "0.10"}),
+        (capitalised, {"probability of Yes": "Probability of Yes", "": ""}),
         (percent, {0.213: "21 %", 0.0004: "under 1 %", 0.9999: "over 99 %"}),
         (in_hundred, {0.213: "21 times in 100", 0.013: "13 times in 1,000", 0.0: "never"}),
         (lambda n: count(n, "row"), {1: "1 row", 1200: "1,200 rows"}),
@@ -303,3 +306,25 @@ def test_without_a_clear_input_none_is_named():
 def test_numbers_that_are_not_finite_are_null():
     """What is printed is strict JSON."""
     assert plain({"x": np.float64("nan"), "y": (np.int64(2),)}) == {"x": None, "y": [2]}
+
+
+@pytest.mark.parametrize(("now", "best"), [(0.245, 0.238), (16.0024, 15.96), (0.349645, 0.3488)])
+def test_first_goal_lies_ahead(now, best):
+    """The number in a box at first is below the present one and above the best, as it is read."""
+    assert best < float(_between(now, best)) < now
+    assert _between(now, now) == f"{now:.3g}"
+
+
+def test_text_and_page_have_the_same_baseline():
+    """On terminal and page, what a guess without inputs scores is measured on the same rows."""
+    found = analyse(prepare(read_table("pima")), QUICK)
+    [line] = [line for line in summarise(found) if "without any inputs" in line]
+    assert f"error {found.best_scores['baseline_error']:.3f}" in line
+
+
+def test_a_table_with_as_many_classes_as_rows_does_not_warn():
+    """Odd targets are worth no message of a library below; warnings are errors here."""
+    n = 24
+    columns = {"x": np.linspace(0.0, 1.0, n), "y": [f"class {i // 2 + i % 2}" for i in range(n)]}
+    data = prepare(Table(pl.DataFrame(columns), "odd.csv", "y"))
+    assert compare_methods(data, 1.0 * RBF(1.0), QUICK)

@@ -167,7 +167,7 @@ def _checks(measured: list[Json], x: Json, y: Json, axis: Json) -> list[alt.Char
 
 def importances(rows: list[Json]) -> Json:
     """Draw how much each input matters, with its interval; rows as in `scores`."""
-    title = "share of the predictions' variance lost without the input"
+    title = "share of the variance lost without the input"
     hover = _tips(name=("", ""), **_interval("share", ".1%"))
     return _dot_plot(rows, hover, title=title, zero=True, format="~%")
 

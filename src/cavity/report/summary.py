@@ -14,7 +14,10 @@ def summarise(analysis: Analysis) -> list[str]:
     """Return a page of plain text, line by line."""
     sample = f"; {analysis.comparison_rows:,} of the rows"
     sample *= analysis.comparison_rows < analysis.n_rows
-    methods = f"Which inference method? (at the kernel above; leave-one-out scores{sample})"
+    methods = (
+        f"Which inference method? (leave-one-out scores at the kernel above{sample}; "
+        "that the row left out has helped to tune it is not counted)"
+    )
     paragraphs = [
         _data(analysis),
         _model(analysis),
@@ -71,9 +74,11 @@ def quality(left_out: Record, held_out: Record | None, how: str) -> list[str]:
         for name, scores in rows
         if scores
     ]
+    # As on the page: on the test rows, if there are any.
+    best = held_out or left_out
     baseline = (
-        f"  {'without any inputs:':34s}{key} {left_out[f'baseline_{key}']:.3f}, "
-        f"log loss {left_out['baseline_log_loss']:.3f}"
+        f"  {'without any inputs:':34s}{key} {best[f'baseline_{key}']:.3f}, "
+        f"log loss {best['baseline_log_loss']:.3f}"
     )
     return ["How good is it?", *lines, baseline]
 

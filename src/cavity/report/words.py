@@ -10,7 +10,8 @@ def number(x: float | None, digits: int = 3) -> str:
         return "–"
     if x == 0.0:
         return "0"
-    places = digits - 1 - math.floor(math.log10(abs(x)))
+    # The exponent after rounding: 0.9996 with two digits is 1.0, like 1.004.
+    places = digits - 1 - int(f"{x:.{digits - 1}e}".split("e")[1])
     if places > 6:
         return f"{x:.{digits - 1}e}".replace("-", "−")
     return f"{x:,.{max(places, 0)}f}".replace("-", "−")
@@ -45,6 +46,11 @@ def plus_minus(x: float | None, error: float | None, digits: int = 3) -> str:
     return f"{x:,.{places}f} ± {error:,.{places}f}".replace("-", "−")
 
 
+def capitalised(text: str) -> str:
+    """Return text with a large first letter; names inside it stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def count(n: float, one: str, many: str | None = None) -> str:
     """Return a number of things."""
     return f"{n:,.0f} {one if n == 1 else many or one + 's'}"
@@ -73,6 +79,6 @@ def representatives(points: int, left_over: float, gain: float | None, rows: int
         else f"so more may help: try --inducing {2 * points}."
     )
     return (
-        f"{text} The last doubling, from {points // 2:,} to {points:,}, improved the log evidence "
+        f"{text} The last doubling, from {points // 2:,} to {points:,}, changed the log evidence "
         f"by {number(gain)}, which is {number(gain / rows, 2)} per row, {more}"
     )

@@ -6,7 +6,7 @@ from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Figure, Figures, Note, Section
 from cavity.report.parts import LEVEL
-from cavity.report.words import join, number, percent
+from cavity.report.words import capitalised, join, number, percent
 
 _MOST_INPUTS, _NAMED = 25, 3
 
@@ -75,11 +75,11 @@ def _effect_figure(a: Analysis, k: int, effect: Record) -> Figure:
     title = f"average {a.data.target}"
     if a.is_classes:
         title = f"probability of {kinds[0]}" if len(kinds) == 1 else "probability"
-    form = ".0%" if a.is_classes else ",.3~g"
+    form = ".0%" if a.is_classes else ",.4~g"
     spec = charts.effect(points, effect["is_number"], kinds, name, title, form)
     first, last = points[0], points[len(effect["values"]) - 1]
     text = (
-        f"{title.capitalize()} against {name}: {number(first['value'])} at {first['input']}, "
+        f"{capitalised(title)} against {name}: {number(first['value'])} at {first['input']}, "
         f"{number(last['value'])} at {last['input']}."
     )
-    return Figure(f"effect-{k}", spec, f"{title.capitalize()} by {name}.", text)
+    return Figure(f"effect-{k}", spec, f"{capitalised(title)} by {name}.", text)

@@ -6,7 +6,7 @@ from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Code, Facts, Figure, Figures, Goal, HtmlTable, Note, Section
 from cavity.report.sections.common import Measure, cell, interval, measures, word_cell
-from cavity.report.words import count, number, percent, representatives
+from cavity.report.words import capitalised, count, number, percent, representatives
 
 # In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
@@ -18,12 +18,17 @@ _HARDLY = 0.02
 
 def more(a: Analysis) -> Section:
     """Return the section on learning curves."""
+    tuning = (
+        "Its left end may be too low: what tuning the kernel on few rows costs is not fully "
+        "counted."
+        if a.model.inducing
+        else "It counts what it costs to tune the kernel on fewer rows."
+    )
     note = Note(
         "Up to the number of your rows, the curve is the average error after training on random "
-        "parts of them, computed by theory from a single fit. Beyond, it is continued as a power "
-        "law; its level combines the error on your rows with the error that the model predicts "
-        f"for itself. The band is a {percent(a.curve['level'])} interval. The kernel is tuned "
-        "on each part, and new rows are assumed to be like the present ones.",
+        f"parts of them, computed by theory. {tuning} It ends at the leave-one-out error. From "
+        "there it is continued as a power law, with the present kernel and new rows like the "
+        f"present ones. The band is a {percent(a.curve['level'])} interval.",
         quiet=True,
     )
     both = measures(a)
@@ -94,7 +99,7 @@ def _curve_figure(a: Analysis, measure: Measure) -> Figure:
     return Figure(
         f"curve-{measure.curve}",
         charts.learning(line, a.n_rows, checks, title, measure.format),
-        f"{title.capitalize()} on new examples. Solid: up to your rows. Dashed: forecast."
+        f"{capitalised(title)} on new examples. Solid: up to your rows. Dashed: forecast."
         + (" The dot is the score on the held-out rows." if checks else ""),
         text,
     )
@@ -109,24 +114,33 @@ def _goal(a: Analysis, measure: Measure) -> Goal:
         if size > a.n_rows
     ]
     is_rate = measure.score == "error"
-    start = (inside[-1]["value"] + min(p["value"] for p in line)) / 2
+    unit = 0.01 if is_rate else 1.0
+    now, best = inside[-1]["value"] / unit, min(p["value"] for p in line) / unit
     return Goal(
         name=measure.curve,
         before="To be wrong at most" if is_rate else f"For a {measure.title} of",
         after="times in 100," if is_rate else ",",
-        start=number(100 * start if is_rate else start).replace(",", "").replace("−", "-"),
-        unit=0.01 if is_rate else 1.0,
+        start=_between(now, best),
+        unit=unit,
         n_rows=a.n_rows,
         sizes=[*(p["size"] for p in inside), *(size for size, _ in beyond)],
         values=[*(p["value"] for p in inside), *(value for _, value in beyond)],
     )
 
 
+def _between(now: float, best: float) -> str:
+    """Return a number about half of the way, with as many digits as that takes."""
+    middle, near = (now + best) / 2, abs(now - best) / 4
+    texts = [f"{float(f'{middle:.{digits}g}'):.6g}" for digits in range(3, 7)]
+    return next((text for text in texts if 0.0 < near >= abs(float(text) - middle)), texts[0])
+
+
 def methods(a: Analysis) -> Section:
     """Return the section that compares inference methods."""
     title = "Which inference method?"
     if not a.comparison:
-        exact = "Regression with Gaussian noise is exact: there is nothing to choose."
+        given = ", given the representative points" * bool(a.model.inducing)
+        exact = f"Regression with Gaussian noise is exact{given}: there is nothing to choose."
         return Section("methods", title, exact)
     drawn = [_evidence_bar(row, a) for row in a.comparison if row["log_evidence"] is not None]
     text = "Log evidence: " + "; ".join(f"{r['name']} {number(r['value'], 4)}" for r in drawn)
@@ -140,7 +154,10 @@ def methods(a: Analysis) -> Section:
     few = a.comparison_rows < a.n_rows
     sample = f" The methods were run on a random sample of {a.comparison_rows:,} rows." * few
     note = Note(
-        f"Log loss and error rate are leave-one-out, from one fit each.{sample}", quiet=True
+        "Log loss and error rate are leave-one-out at this kernel, from one fit each. Unlike the "
+        "scores at the top they do not count that the left-out row has helped to tune the "
+        f"kernel.{sample}",
+        quiet=True,
     )
     return Section(
         "methods", title, _methods_headline(a), [Figures([figure]), _methods_table(a), note]
@@ -163,8 +180,8 @@ def _methods_headline(a: Analysis) -> str:
     own, least, most = (number(row["loo_log_loss"]) for row in (ours, best, ranked[-1]))
     if ours["loo_log_loss"] - best["loo_log_loss"] < _SAME:
         return (
-            f"The method used, {used}, predicts as well as any: its leave-one-out log loss is "
-            f"{own}, and the worst is {most}."
+            f"The method used, {used}, predicts as well as any: at this kernel its leave-one-out "
+            f"log loss is {own}, and the worst is {most}."
         )
     return (
         f"{best['inference']} predicts better than {used}, which was used here: the leave-one-out "

@@ -9,7 +9,7 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.parts import SURE, records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
-from cavity.report.words import count, in_hundred, number, percent, plus_minus
+from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
 _BASELINE = "no inputs"
@@ -66,8 +66,8 @@ def _score_figure(a: Analysis, measure: Measure) -> Figure:
     return Figure(
         f"score-{measure.score}",
         charts.scores(rows, title, measure.format),
-        f"{title.capitalize()} (smaller is better), with 95 % intervals.",
-        f"{title.capitalize()}: {values}.",
+        f"{capitalised(title)} (smaller is better), with 95 % intervals.",
+        f"{capitalised(title)}: {values}.",
     )
 
 
@@ -198,10 +198,10 @@ def _class_certainty(a: Analysis) -> tuple[str, str, Record]:
 
 
 def _quantity_certainty(a: Analysis) -> tuple[str, str, Record]:
-    middle, high = a.certainty["middle"], a.certainty["high"]
+    middle, high = (number(a.certainty[key], 2) for key in ("middle", "high"))
     headline = (
         f"Half of the predictions of {a.data.target} have a standard deviation of at most "
-        f"{number(middle, 2)}, and 95 in 100 of at most {number(high, 2)}."
+        f"{middle}, and 95 in 100 of {'hardly more' if high == middle else 'at most ' + high}."
     )
     caption = "Standard deviations of the leave-one-out predictions."
     return headline, caption, _histogram(a, "predicted standard deviation", ",.2~g")

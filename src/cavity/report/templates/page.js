@@ -77,7 +77,10 @@ function answer(form) {
   form.dataset.size = size;
   if (size <= curve.size[0]) return `${curve.size[0].toLocaleString("en")} rows or fewer are enough.`;
   if (size <= atHand) return `about ${Math.round(size).toLocaleString("en")} rows are enough; you have ${atHand.toLocaleString("en")}.`;
-  return `about ${twoDigits(size)} rows are needed, ${twoDigits(size - atHand)} more than now.`;
+  const more = twoDigits(size - atHand);
+  if (size < 1.1 * atHand) return `about ${more} more rows than now are needed.`;
+  if (size > 10 * atHand) return `about ${twoDigits(size)} rows are needed.`;
+  return `about ${twoDigits(size)} rows are needed, ${more} more than now.`;
 }
 for (const form of document.querySelectorAll(".goal")) {
   const say = () => {
