@@ -31,7 +31,7 @@ _SAMPLE = 10_000
 """Rows from which the inducing points are drawn."""
 _LARGE = 2.0**34
 _TOL = 1e-4
-"""That of evaluations in a search; the last one of a fit is more exact and takes two rounds more."""
+"""That of evaluations in a search; the last one of a fit is more exact, by two more rounds."""
 
 
 class Given(NamedTuple):

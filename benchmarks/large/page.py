@@ -38,7 +38,8 @@ def _introduction(about: dict[str, Any]) -> str:
     quick = "Quick run: its tables are too small to mean much. " if about["quick"] else ""
     return (
         f"{quick}{about['cores']} cores, {about['threads']} threads for everyone, each fit in a "
-        f"process of its own with a limit of {about['timeout']:.0f} s. {versions}."
+        f"process of its own with a limit of {about['timeout']:.0f} s. "
+        f"{about.get('note', '')}{versions}."
     )
 
 
