@@ -1,9 +1,11 @@
 """Fitted estimators in files: they come back without a fit, and bad files do not come in."""
 
+import tracemalloc
+
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, storage
 from cavity.estimators import load, save
@@ -150,6 +152,106 @@ DAMAGE = {
     "one class": lambda h, a: h["classes"].update(values=h["classes"]["values"][:1]),
     "no header": lambda h, a: h.clear(),
 }
+
+
+def fits(task, **options):
+    """Return a fit on points of each kind that a file may hold."""
+    X, y, labels = table(classes=3 if task == "three classes" else 2)
+    options = {"n_inducing": 9, "optimizer": None, "random_state": 0} | options
+    kernel = options.pop("kernel", 1.0 * RBF([1.0, 1.0]))
+    if "class" in task:
+        return GaussianProcessClassifier(kernel, **options).fit(X, labels)
+    y = np.stack([y, 5.0 + y**2], axis=1) if task == "two targets" else y
+    return GaussianProcessRegressor(kernel, **{"alpha": 0.1} | options).fit(X, y)
+
+
+KINDS = {
+    "laplace": ("classes", {"inference": "laplace", "likelihood": "logit"}),
+    "variational": ("classes", {"inference": "variational"}),
+    "naive": ("classes", {"inference": "naive"}),
+    "step": ("classes", {"likelihood": "step", "kernel": RBF(1.0) + WhiteKernel(1.0)}),
+    "three classes": ("three classes", {}),
+    "chosen": ("classes", {"kernel": "auto", "optimizer": "fmin_l_bfgs_b"}),
+    "one point": ("classes", {"n_inducing": 1}),
+    "one target": ("one target", {}),
+    "two targets": ("two targets", {"normalize_y": True}),
+    "a bound": ("one target", {"inference": "variational"}),
+    "noise of each row": ("one target", {"alpha": np.linspace(0.1, 0.2, 80)}),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_points_comes_back(path, monkeypatch, name):
+    """Whatever the inference, the kernel and the targets: the same predictions, twice over."""
+    model = fits(KINDS[name][0], **KINDS[name][1])
+    again = there_and_back(model, path, monkeypatch)
+    twice = there_and_back(again, path, monkeypatch)
+    for other in (again, twice):
+        if hasattr(model, "classes_"):
+            np.testing.assert_allclose(other.predict_proba(NEW), model.predict_proba(NEW), 1e-9)
+            np.testing.assert_array_equal(other.predict(NEW), model.predict(NEW))
+            continue
+        for ours, theirs in zip(other.predict(NEW, True), model.predict(NEW, True), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(again.inducing_left_over_, model.inducing_left_over_)
+
+
+def test_names_of_columns_come_back(path):
+    """A model from a file asks for the columns by their names."""
+    X, _, labels = table()
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    save(GaussianProcessClassifier(RBF(1.0), n_inducing=5).fit(frame, labels), path)
+    again = load(path)
+    assert list(again.feature_names_in_) == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[["b", "a"]])
+    damaged(path, lambda h, a: h["feature_names"].append("c"))
+    with pytest.raises(StorageError, match="names do not fit its columns"):
+        load(path)
+
+
+def test_inputs_that_are_no_vectors_are_not_stored(path):
+    """A kernel that takes any objects has no columns to write down."""
+    X, _, labels = table()
+    model = GaussianProcessClassifier(ConstantKernel(1.0), optimizer=None).fit(X, labels)
+    with pytest.raises(StorageError, match="need not be vectors"):
+        save(model, path)
+
+
+MALICE = {
+    "very many columns": lambda h, a: h["fit"].update(n_features=10**12),
+    "very many classes": lambda h, a: h["classes"].update(values=list(range(30_000))),
+    "no posterior": lambda h, a: h["fit"]["processes"][0].update(log_evidence=[], reports=[]),
+    "two posteriors": lambda h, a: h["fit"]["processes"][0].update(log_evidence=[0.0, 0.0]),
+    "a scale of zero": lambda h, a: a.update(scale=np.zeros(())),
+    "an origin of words": lambda h, a: a.update(origin=np.array("x")),
+    "many scales": lambda h, a: a.update(scale=np.ones(5)),
+    "no points": lambda h, a: a.update({"0_Z": np.empty((0, 2)), "0_W": np.empty((0, 0))}),
+    "points of other columns": lambda h, a: a.update({"0_Z": np.ones((9, 3))}),
+    "infinite points": lambda h, a: a.update({"0_Z": np.full((9, 2), np.inf)}),
+    "a matrix of another size": lambda h, a: a.update({"0_V_0": np.ones((8, 9))}),
+    "a determinant of several": lambda h, a: a.update({"0_half_log_det_0": np.ones(2)}),
+    "dense, it says": lambda h, a: h["fit"]["processes"][0].update(dense=True),
+}
+
+
+@pytest.mark.parametrize("kind", MALICE)
+@pytest.mark.parametrize("task", ["classes", "three classes", "one target"])
+def test_malice_is_refused_before_it_costs_memory(path, kind, task):
+    """Numbers that make no sense are refused in one line, and nothing large is allocated."""
+    if "classes" in kind and "classes" not in task:
+        pytest.skip("real targets have no classes")
+    save(fits(task), path)
+    damaged(path, MALICE[kind])
+    tracemalloc.start()
+    try:
+        with pytest.raises(StorageError) as caught:
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**25
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

@@ -57,6 +57,11 @@ class Coding(ABC):
     n_classes: int
     has_proba: ClassVar[bool] = True
 
+    @property
+    @abstractmethod
+    def n_tasks(self) -> int:
+        """Number of binary problems."""
+
     @abstractmethod
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Split examples with class codes 0, 1, ... into binary problems."""
@@ -72,6 +77,11 @@ class Coding(ABC):
 class BinaryCoding(Coding):
     """Nothing to split: the second class is the positive one."""
 
+    @property
+    def n_tasks(self) -> int:
+        """One."""
+        return 1
+
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return the one problem."""
         return [BinaryTask(np.arange(len(codes)), _signs(codes == 1))]
@@ -83,6 +93,11 @@ class BinaryCoding(Coding):
 
 class OneVsRest(Coding):
     """Each class against all the others; probabilities are normalised."""
+
+    @property
+    def n_tasks(self) -> int:
+        """One for each class."""
+        return self.n_classes
 
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return a problem for each class."""
@@ -99,6 +114,11 @@ class OneVsOne(Coding):
     """Each class against each other one; predictions by vote."""
 
     has_proba = False
+
+    @property
+    def n_tasks(self) -> int:
+        """One for each pair of classes."""
+        return self.n_classes * (self.n_classes - 1) // 2
 
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return a problem for each pair of classes."""

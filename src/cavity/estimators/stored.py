@@ -97,6 +97,8 @@ def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
         classifier = GaussianProcessClassifier(likelihood=model, **options)
         found = restored(classifier, header, arrays, labels_from_json(header["classes"]))
     if header["feature_names"] is not None:
+        if len(header["feature_names"]) != found.n_features_in_:
+            raise ValueError("its names do not fit its columns")
         names = np.array([str(name) for name in header["feature_names"]], dtype=object)
         found.__dict__.update(feature_names_in_=names)
     return found
@@ -156,19 +158,35 @@ def restored(
     n_features, split, count = int(fit["n_features"]), None, 1
     if classes is not None:
         split = coding(len(classes), options["multi_class"])
-        count = len(split.tasks(np.arange(len(classes)))) if len(classes) > 1 else -1
+        count = split.n_tasks if len(classes) > 1 else -1
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
     about = n_features, _likelihood(options, arrays, classes), method(options["inference"])
     processes = [
         _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
     ]
-    scaling = {name: arrays[name][()] for name in ("origin", "scale", "noise")}
+    scaling = _scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
     rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None)
     found = FittedModel(processes, rows, absent, split, **scaling)
     options.update(_attributes(found, n_features, classes))
     return estimator
+
+
+def _scaling(
+    arrays: Mapping[str, Array], processes: list[FittedProcess], classes: Array | None
+) -> dict[str, Array]:
+    """Return how targets were scaled, one number or one for each target."""
+    targets = {len(process.fits) for process in processes}
+    found = {name: arrays[name] for name in ("origin", "scale", "noise")}
+    shapes = [(), *((k,) for k in targets)]
+    if targets == {0} or (classes is not None and targets != {1}):
+        raise ValueError("its functions do not fit its targets")
+    if not all(a.dtype == np.float64 and a.shape in shapes for a in found.values()):
+        raise ValueError("its scaling does not fit its targets")
+    if not (all(np.isfinite(a).all() for a in found.values()) and np.all(found["scale"] > 0.0)):
+        raise ValueError("its scaling is not of positive, finite numbers")
+    return {name: array[()] for name, array in found.items()}
 
 
 def _likelihood(
@@ -224,8 +242,6 @@ def _process(
     how: Method,
 ) -> FittedProcess:
     kernel = rule(kernel_from_json(about["kernel"]))
-    # More columns than the kernel has length scales would fail during a prediction.
-    kernel.diag(np.zeros((1, n_features)))
     prior: Any
     if about["dense"]:
         n = arrays.count("X")
@@ -234,6 +250,8 @@ def _process(
         n = arrays.count("Z")
         Z, W = arrays.get("Z", n, n_features), arrays.get("W", n, n)
         prior = InducingPrior(kernel, Z, W)
+    # More columns than the kernel has length scales would fail during a prediction.
+    kernel.diag(prior.points[:1])
     none = ForgottenRows()
     evidence = Evidence(kernel, [none], model, how, none.reduce)
     problem, fits = Problem(model, prior, none), []
