@@ -17,7 +17,7 @@ from cavity.estimators.fitted import FittedModel, warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
 from cavity.estimators.large import classes_in_blocks
 from cavity.estimators.plans import classes_in_memory
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_prior_variance,
@@ -61,8 +61,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
     multi_class : {"one_vs_rest", "one_vs_one"}
         How to split more than two classes into binary problems.
     n_jobs : int or None
-        Number of starts, over all binary problems, to tune in parallel. Above 500 rows the results
-        may differ by rounding, because each worker has fewer BLAS threads.
+        Number of starts to tune in parallel; above 500 rows results may differ by rounding.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
         How to approximate the posterior. To set options, pass an object of `cavity.inference`, such
         as ``EP(power=0.5)``; its ``tol`` and ``max_iter`` then replace those of the estimator.
@@ -173,11 +172,12 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         and ``y`` has class labels of any type. ``sample_weight`` is how often each example counts:
         a row with weight 2 counts twice, a row with weight 0 is left out.
         """
-        self._fit(X, y, sample_weight)
+        with whole_fit(self):
+            self._fit(X, y, sample_weight)
         warn_about(self._model)
         return self
 
-    @whole_fit
+    @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         check_tuning(self)

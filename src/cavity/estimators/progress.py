@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 from cavity.evidence import Optimum
@@ -22,24 +22,19 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
         return method
 
 
-def whole_fit(method: Any) -> Any:
-    """Return a fit that reports to callbacks; if it fails, the estimator is what it was before.
+@contextmanager
+def whole_fit(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was if what is done to it within fails.
 
     A posterior of one table must not be left with the columns of another.
     """
-    fit = with_callbacks(method)
-
-    @wraps(method)
-    def whole(estimator: Any, *args: Any) -> None:
-        before = dict(vars(estimator))
-        try:
-            fit(estimator, *args)
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
-            raise
-
-    return whole
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 @dataclass

@@ -16,7 +16,7 @@ from cavity.estimators.fitting import averaged
 from cavity.estimators.large import targets_in_blocks
 from cavity.estimators.plans import targets_in_memory
 from cavity.estimators.problems import regressor_rule
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit
+from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_prior_variance,
@@ -159,11 +159,12 @@ class GaussianProcessRegressor(
         and ``y`` has shape (n_samples,) or (n_samples, n_targets). ``sample_weight`` is how often
         each example counts: a row with weight 2 counts twice, a row with weight 0 is left out.
         """
-        self._fit(X, y, sample_weight)
+        with whole_fit(self):
+            self._fit(X, y, sample_weight)
         warn_about(self._model)
         return self
 
-    @whole_fit
+    @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._validate_params()
         check_tuning(self)
