@@ -6,7 +6,6 @@ these kernels the theory gives averages over all training sets of that size. An 
 scored with kernels of parts that it is not in.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -135,11 +134,9 @@ class TuningPrice:
     @cached_property
     def _anchors(self) -> list[Anchor]:
         """Sizes at which the price is measured, in increasing order."""
-        n, found, left = len(self.inputs.y), [], self.n_kernels
+        n, found = len(self.inputs.y), []
         for share, of_all in sorted(_PARTS.items(), reverse=True):
-            # Small parts take the odd one: they are cheaper, and their kernels scatter more.
-            size, count = n // share, min(math.ceil(of_all * self.n_kernels), left)
-            left -= count
+            size, count = n // share, round(of_all * self.n_kernels)
             if size < _LEAST or not is_priced(self.inputs):
                 continue
             parts = _parts(n, size, count, np.random.default_rng([self.seed, size]))
