@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
+from cavity.arrays.differences import slope
 from cavity.likelihoods import numerical
 from cavity.sites import Marginals, Moments
+
+_STEP = 1e-3
+"""Of fourth-order differences in θ: their error is about 1e-12."""
 
 REGISTRY: dict[str, Callable[[], Likelihood]] = {}
 """Likelihoods by name; a subclass declared with ``name=...`` is added."""
@@ -29,9 +33,19 @@ class Likelihood(ABC):
         if name is not None:
             REGISTRY[name] = cls
 
+    tunes: ClassVar[tuple[str, ...]] = ()
+    """Positive parameters that tuning may change, if they are dataclass fields of these names.
+
+    Each has a field ``<name>_bounds`` beside it: a pair of limits, or "fixed".
+    """
+
     @property
     def support(self) -> str:
-        """What y may be: "signs" (labels ±1), "counts" (0, 1, 2, …), "positive" or "reals"."""
+        """What y may be.
+
+        "signs" (labels ±1), "codes" (classes 0, 1, … in order), "counts" (0, 1, 2, …), "positive"
+        or "reals".
+        """
         return "signs"
 
     @property
@@ -113,6 +127,44 @@ class Likelihood(ABC):
     noise_variance: Array | float = 0.0
     """Variance of the Gaussian noise on f that p(y|f) includes."""
 
+    @property
+    def concave(self) -> bool:
+        """Whether log p is concave in f, so that every site has a precision of at least zero."""
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters that tuning changes, as a kernel names its own."""
+        return [f"likelihood__{name}" for name in self._free]
+
+    @property
+    def theta(self) -> Array:
+        """Their values; of positive ones, the logarithms."""
+        return np.log([float(getattr(self, name)) for name in self._free])
+
+    @property
+    def bounds(self) -> Array:
+        """Their limits, of shape (p, 2), on the same scale."""
+        return np.log([getattr(self, f"{name}_bounds") for name in self._free]).reshape(-1, 2)
+
+    def with_theta(self, theta: Array) -> Likelihood:
+        """Return the same likelihood with other values of these parameters."""
+        values = dict(zip(self._free, np.exp(theta).tolist(), strict=True))
+        return replace(self, **values) if values else self  # type: ignore[type-var]
+
+    @property
+    def _free(self) -> list[str]:
+        return [name for name in self.tunes if getattr(self, f"{name}_bounds") != "fixed"]
+
+    def in_theta(self, what: Callable[[Likelihood], Array]) -> list[Array]:
+        """Return the derivative of something in each of these parameters, by differences."""
+        theta = self.theta
+
+        def along(e: Array) -> Callable[[float], Array]:
+            return lambda h: what(self.with_theta(theta + h * e))
+
+        return [slope(along(e), _STEP) for e in np.eye(len(theta))]
+
 
 @dataclass(frozen=True)
 class Powered(Likelihood):
@@ -146,6 +198,30 @@ class Powered(Likelihood):
     def quadratic(self) -> bool:
         """As for the likelihood itself."""
         return self.base.quadratic
+
+    @property
+    def concave(self) -> bool:
+        """As for the likelihood itself."""
+        return self.base.concave
+
+    @property
+    def names(self) -> list[str]:
+        """As for the likelihood itself."""
+        return self.base.names
+
+    @property
+    def theta(self) -> Array:
+        """As for the likelihood itself."""
+        return self.base.theta
+
+    @property
+    def bounds(self) -> Array:
+        """As for the likelihood itself."""
+        return self.base.bounds
+
+    def with_theta(self, theta: Array) -> Likelihood:
+        """Return the power of the likelihood with other parameters."""
+        return Powered(self.base.with_theta(theta), self.eta)
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return eta log p(y|f)."""

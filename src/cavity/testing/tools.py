@@ -5,9 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.arrays.differences import slope
+
+__all__ = ["slope", "targets"]
 
 _DRAWS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "signs": lambda rng, n: rng.choice([-1.0, 1.0], size=n),
+    "codes": lambda rng, n: rng.integers(0, 3, size=n).astype(float),
     "counts": lambda rng, n: rng.poisson(2.0, size=n).astype(float),
     "positive": lambda rng, n: rng.gamma(2.0, size=n),
     "reals": lambda rng, n: rng.standard_normal(n),
@@ -28,9 +32,3 @@ def targets(support: str, n: int, rng: np.random.Generator) -> Array:
     if support not in _DRAWS:
         raise ValueError(f"support must be one of {', '.join(map(repr, _DRAWS))}, got {support!r}.")
     return _DRAWS[support](rng, n)
-
-
-def slope(function: Callable[[float], Array], h: float) -> Array:
-    """Return the derivative at zero by differences of fourth order."""
-    near, far = function(h) - function(-h), function(2.0 * h) - function(-2.0 * h)
-    return (8.0 * near - far) / (12.0 * h)
