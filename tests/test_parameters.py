@@ -52,7 +52,7 @@ class Sharp(Likelihood):
         return self._probit.sample(f, rng)
 
 
-def evidence(SHIFTED, method, couple=None, rows=None):
+def evidence(likelihood, method, couple=None, rows=None):
     found = Evidence.of(rule(KERNEL), X, [Y], likelihood, method, WEIGHT)
     return found if couple is None else replace(found, couple=couple, rows=[rows or found.rows[0]])
 
