@@ -1,5 +1,7 @@
 """Gradients in the inputs against differences of what is predicted."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -225,6 +227,37 @@ def test_close_pairs_far_from_the_origin():
     X = Z + gap
     found = rule(Matern(1.0, nu=0.5)).vjp_inputs(X, Z, np.eye(3))
     np.testing.assert_allclose(found[:, 0], -np.exp(-gap), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF(9.0), Matern(9.0, nu=0.5), Matern(9.0, nu=2.5), RationalQuadratic(9.0), DotProduct()],
+)
+def test_no_tensor(kernel):
+    """Contracting takes a few matrices of the size of K at most, whatever the number of columns."""
+    rng = np.random.default_rng(0)
+    X, G = rng.standard_normal((400, 60)), rng.standard_normal((400, 400))
+    r = rule(kernel)
+    tracemalloc.start()
+    r.vjp_inputs(X, X, G)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * G.nbytes < X.nbytes * 400 / 10
+
+
+def test_far_digits_and_short_scales():
+    """Offsets cost no digits of a gradient, and short length scales no more than of the matrix."""
+    rng = np.random.default_rng(0)
+    X, Z, G = (rng.standard_normal(shape) for shape in ((8, 2), (6, 2), (8, 6)))
+    for kernel in (RBF([0.01, 0.1]), Matern(0.05, nu=1.5), Matern(0.05, nu=0.5)):
+        r = rule(kernel)
+        # An offset that is a power of two only rounds the inputs, which are then used as they are.
+        far = X + 2.0**20, Z + 2.0**20
+        near = far[0] - 2.0**20, far[1] - 2.0**20
+        size = 1.0 / np.min(kernel.length_scale)
+        np.testing.assert_allclose(
+            r.vjp_inputs(*far, G), r.vjp_inputs(*near, G), rtol=0.0, atol=1e-11 * size
+        )
 
 
 def test_other_columns_do_not_matter():
