@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.blocks import in_blocks, over_blocks
+from cavity.estimators.coding import NO_PROBA
 from cavity.estimators.common import GaussianProcess
 from cavity.estimators.fitted import warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
+from cavity.estimators.gradients import checked_vectors, class_gradients
 from cavity.estimators.large import classes_in_blocks
 from cavity.estimators.plans import classes_in_memory
 from cavity.estimators.progress import end_fit, whole_fit, with_callbacks
@@ -222,12 +224,39 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         """Return class probabilities of each row; otherwise like `predict_log_proba`."""
         return np.exp(self.predict_log_proba(X, prior_variance))
 
+    def predict_gradient(self, X: Any, of: str = "probability") -> Any:
+        """Return how predictions change with the inputs: exact derivatives at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        of : {"probability", "log_probability", "latent"}
+            What is differentiated. "log_probability" is accurate far into the tails.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_classes, n_features)
+            ∂P(class)/∂x, classes in the order of ``classes_``. With ``of="latent"`` two arrays, for
+            mean and variance of the latent function, of shape (n_samples, n_features); for more
+            than two classes (n_samples, n_problems, n_features), in the order of
+            ``base_estimator_.estimators_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessClassifier
+        >>> X = np.linspace(-2.0, 2.0, 20)[:, None]
+        >>> clf = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, X[:, 0] > 0.0)
+        >>> gradient = clf.predict_gradient([[0.1], [-0.3]])
+        >>> gradient.shape, bool(np.all(gradient[:, 1, 0] > 0.0))
+        ((2, 2, 1), True)
+        """
+        return class_gradients(self._fitted, checked_vectors(self, X), of)
+
     def _check_has_proba(self) -> None:
         if not self._model.coding.has_proba:
-            raise ValueError(
-                "one_vs_one multi-class mode does not support predicting probability estimates. "
-                "Use one_vs_rest mode instead."
-            )
+            raise ValueError(NO_PROBA)
 
     def _checked(self, X: Any, prior_variance: Any = None) -> tuple[Any, Array | None]:
         X, training = validate_inputs(self, X, reset=False), self._model.processes[0].X_train_

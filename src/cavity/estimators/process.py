@@ -118,7 +118,7 @@ class FittedProcess:
         moved = self.response.cavities if tuned_without and self.responds else here
         if not self.others:
             return moved
-        mixed = self._mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
+        mixed = self.mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
         # What leaving the row out of the tuning changes is the same as without averaging.
         return [
             Marginals(c.mean + m.mean - h.mean, c.variance * m.variance / h.variance)
@@ -126,7 +126,7 @@ class FittedProcess:
         ]
 
     @staticmethod
-    def _mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
+    def mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
         """Return mean and variance of mixtures with equal weights, for each target."""
         found = []
         for members in zip(*parts, strict=True):
@@ -177,7 +177,7 @@ class FittedProcess:
     def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return the same for a block of new inputs."""
         found = [self._at(e, X, prior_variance) for e in (self.evaluation, *self.others)]
-        return self._mixed(found) if self.others else found[0]
+        return self.mixed(found) if self.others else found[0]
 
     def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
         cross = self._cross(X, evaluation)

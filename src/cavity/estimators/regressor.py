@@ -14,6 +14,11 @@ from cavity.estimators.blocks import in_blocks, over_blocks
 from cavity.estimators.common import GaussianProcess
 from cavity.estimators.fitted import require_dense, warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
+from cavity.estimators.gradients import (
+    checked_vectors,
+    target_and_std_gradients,
+    target_gradients,
+)
 from cavity.estimators.large import targets_in_blocks
 from cavity.estimators.plans import targets_in_memory
 from cavity.estimators.problems import regressor_rule
@@ -210,6 +215,34 @@ class GaussianProcessRegressor(
         latents = self._model.processes[0].predict(X, given)
         mean = self._unscaled([q.mean for q in latents])
         return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._model.scale
+
+    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+        """Return how predictions change with the inputs: exact derivatives at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool
+            Whether to also return the gradient of the standard deviation, as in `predict`. Where
+            that is zero, at rows without noise, it has a kink and no gradient of use.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_targets)
+            ∂mean/∂x, or a tuple of this and ∂std/∂x.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessRegressor
+        >>> X = np.linspace(0.0, 6.0, 30)[:, None]
+        >>> reg = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=1e-4).fit(X, np.sin(X[:, 0]))
+        >>> bool(abs(reg.predict_gradient([[1.0]])[0, 0] - np.cos(1.0)) < 0.01)
+        True
+        """
+        model, X = self._fitted, checked_vectors(self, X)
+        return (target_and_std_gradients if return_std else target_gradients)(model, X)
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         if is_auto(self.kernel):
