@@ -1,6 +1,7 @@
 """Gradients in the inputs against differences of what is predicted."""
 
 import tracemalloc
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.arrays.differences import row_gradients
 from cavity.inference import EP
 from cavity.kernels import Linear, Precomputed, rule
-from cavity.likelihoods import Probit
+from cavity.likelihoods import Likelihood, Probit
 
 
 class Doubled(RBF):
@@ -165,6 +166,35 @@ def test_averaged_over_hyperparameters(posterior):
     close(clf.predict_gradient(new), differences(clf.predict_proba, new))
 
 
+@dataclass(frozen=True)
+class Graded(Likelihood):
+    """A probit with noise that is tuned."""
+
+    noise: float = 3.0
+    noise_bounds: tuple[float, float] | str = (0.01, 100.0)
+
+    tunes = ("noise",)
+
+    def log_prob(self, y, f):
+        return Probit(self.noise).log_prob(y, f)
+
+    def derivatives(self, y, f):
+        return Probit(self.noise).derivatives(y, f)
+
+    def sample(self, f, rng):
+        return Probit(self.noise).sample(f, rng)
+
+
+def test_tuned_likelihood():
+    """Probabilities are those of the likelihood as tuned, here by quadrature."""
+    X, _, labels = table()
+    model = GaussianProcessClassifier(ConstantKernel(2.0, "fixed") * RBF(1.0), likelihood=Graded())
+    model.fit(X, np.where(np.arange(len(labels)) % 5 == 0, 1 - labels, labels))
+    assert abs(model.base_estimator_.evaluation.likelihood.noise - 3.0) > 0.1
+    new = new_inputs()
+    close(model.predict_gradient(new), differences(model.predict_proba, new))
+
+
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_several_targets(posterior):
     """Each target has its own gradient, in its own units."""
@@ -219,14 +249,18 @@ def test_kinks(nu):
         np.testing.assert_allclose(sides[:, 0], [1.0, -1.0], rtol=1e-8)  # e^−r, r = 1e-9
 
 
-def test_close_pairs_far_from_the_origin():
+@pytest.mark.parametrize("d", [1, 20])
+def test_close_pairs_far_from_the_origin(d):
     """Close pairs of a rough kernel keep their digits among far-away inputs."""
     # Distances of powers of two are exact, here between inputs of size 2^10.
     gap = 2.0**-30
-    Z = np.array([[1024.0], [-1024.0], [3.0]])
-    X = Z + gap
+    Z = np.random.default_rng(0).standard_normal((3, d))
+    Z[:, 0] = [1024.0, -1024.0, 3.0]
+    X = Z.copy()
+    X[:, 0] += gap
     found = rule(Matern(1.0, nu=0.5)).vjp_inputs(X, Z, np.eye(3))
     np.testing.assert_allclose(found[:, 0], -np.exp(-gap), rtol=1e-12)
+    assert np.all(found[:, 1:] == 0.0)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def _of_classes(model: FittedModel, X: Array, log: bool) -> Array:
     answers, slopes = [], []
     for process in model.processes:
         [latent] = _latents(process, X)
-        likelihood = process.evaluation.evidence.likelihood
+        likelihood = process.evaluation.likelihood
         answers.append(binary_log_proba(likelihood, latent[0]))
         low, high = (log_z_gradient(likelihood, y, latent) for y in (-1.0, 1.0))
         slopes.append((low, high))
