@@ -182,7 +182,11 @@ class FittedProcess:
     def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
         cross = self._cross(X, evaluation)
         own = evaluation.prior.rule.diag(X) if prior_variance is None else prior_variance
-        return [fit.posterior.predict(cross, own) for fit in evaluation.fits]
+        found, drift = [], evaluation.likelihood.drift(X)
+        for fit in evaluation.fits:
+            q = fit.posterior.predict(cross, own)
+            found.append(q._replace(mean=q.mean + drift))
+        return found
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
@@ -195,18 +199,23 @@ class FittedProcess:
 
     def _means(self, evaluation: Evaluation, X: Any) -> list[Array]:
         cross = self._cross(X, evaluation)
-        return [fit.posterior.predicted_mean(cross) for fit in evaluation.fits]
+        drift = evaluation.likelihood.drift(X)
+        return [fit.posterior.predicted_mean(cross) + drift for fit in evaluation.fits]
 
-    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
+    def log_proba(
+        self, X: Any, prior_variance: Array | None = None, shift: Any = 0.0
+    ) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        return binary_log_proba(self._likelihood, self.at(X, prior_variance)[0])
+        q = self.at(X, prior_variance)[0]
+        return binary_log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
 
     def loo_log_proba(self, tuned_without: bool = True) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return binary_log_proba(self._likelihood, self.cavities(tuned_without)[0])
+        return binary_log_proba(self.likelihood, self.cavities(tuned_without)[0])
 
     @property
-    def _likelihood(self) -> Likelihood:
+    def likelihood(self) -> Likelihood:
+        """The likelihood at the tuned hyperparameters, with what belongs to the training rows."""
         return self.evaluation.likelihood
 
     def covariance(self, X: Any) -> Array:
@@ -239,22 +248,31 @@ class FittedProcess:
         F = semidefinite_factor(C, tol)
         drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
         mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
-        return np.asarray(mean[:, None] + drawn)
+        return np.asarray((mean + evaluation.likelihood.drift(X))[:, None] + drawn)
 
     def drawn_log_proba(self, X: Any, count: int, rng: Any) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) for functions so drawn, each of shape (count, inputs)."""
-        f, noise = self.draws(X, count, rng)[0], self.rule.noise(X)
+        likelihood, noise = self.likelihood.bare, self.rule.noise(X)
+        f = self.draws(X, count, rng)[0]
         if np.any(noise):
-            return binary_log_proba(self._likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
+            return binary_log_proba(likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
         one = np.ones_like(f)
-        return self._likelihood.log_prob(-one, f), self._likelihood.log_prob(one, f)
+        return likelihood.log_prob(-one, f), likelihood.log_prob(one, f)
 
     def averages(self, sets: Iterable[Any]) -> list[Marginals]:
         """Return mean and variance of each latent function's average over each set of inputs."""
         here, rule = self.evaluation, self.rule
-        found = [(self._cross(X, here).mean(axis=0), rule.matrix(X, X).mean()) for X in sets]
-        cross, own = (np.array(part) for part in zip(*found, strict=True))
-        return [fit.posterior.predict(cross, own) for fit in self.fits]
+        found = [
+            (
+                self._cross(X, here).mean(axis=0),
+                rule.matrix(X, X).mean(),
+                np.mean(self.likelihood.drift(X)),
+            )
+            for X in sets
+        ]
+        cross, own, drift = (np.array(part) for part in zip(*found, strict=True))
+        each = [fit.posterior.predict(cross, own) for fit in self.fits]
+        return [q._replace(mean=q.mean + drift) for q in each]
 
     def _cross(self, X: Any, evaluation: Evaluation) -> Array:
         """Return what the posteriors need of new inputs."""

@@ -167,7 +167,7 @@ def restored(
     ]
     scaling = _scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
-    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None)
+    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None, None)
     found = FittedModel(processes, rows, absent, split, **scaling)
     options.update(_attributes(found, n_features, classes))
     return estimator

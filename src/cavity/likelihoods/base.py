@@ -180,6 +180,21 @@ class Likelihood(ABC):
     noise_variance: Array | float = 0.0
     """Variance of the Gaussian noise on f that p(y|f) includes."""
 
+    shift: Any = 0.0
+    """What is added to the latent value of each row, a known offset or a trend."""
+
+    def drift(self, X: Any) -> Any:
+        """Return the trend at new inputs, which is added to their latent values."""
+        return 0.0
+
+    def in_units(self, origin: float, scale: float) -> Likelihood:
+        """Return the likelihood of targets (y − origin)/scale."""
+        return self
+
+    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+        """Return the latent value whose mean is that of the targets; 0 unless the link is a log."""
+        return 0.0
+
     @property
     def bare(self) -> Likelihood:
         """The likelihood without what belongs to its rows, such as their offsets."""

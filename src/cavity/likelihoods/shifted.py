@@ -84,6 +84,10 @@ class Shifted(Likelihood):
         """What is added to each row."""
         return self.offset if self.trend is None else self.offset + self.h @ self.trend.beta
 
+    def drift(self, X: Any) -> Any:
+        """Return the trend at new inputs."""
+        return 0.0 if self.trend is None else self.trend.features(X) @ self.trend.beta
+
     def _at(self, f: Array) -> Array:
         return f + same_kind(self.shift, f)
 
