@@ -8,6 +8,12 @@ import numpy as np
 from cavity.arrays.standard import Array
 
 
+def bend(function: Callable[[float], Array], h: float) -> Array:
+    """Return the second derivative at zero by differences of fourth order, with the step h."""
+    near, far = function(h) + function(-h), function(2.0 * h) + function(-2.0 * h)
+    return (16.0 * near - far - 30.0 * function(0.0)) / (12.0 * h**2)
+
+
 def slope(function: Callable[[float], Array], h: float) -> Array:
     """Return the derivative at zero by differences of fourth order, with the step h."""
     near, far = function(h) - function(-h), function(2.0 * h) - function(-2.0 * h)

@@ -96,8 +96,9 @@ def loo_log_prob(model: FittedModel) -> Array:
             "Rows of weight zero have no leave-one-out density: their targets are not kept."
         )
     cavities, units = process.cavities(), np.broadcast_to(model.scale, len(process.fits))
+    direct = process.response.direct if process.responds else np.zeros(len(cavities[0].mean))
     found = [
-        fit.problem.likelihood.tilted(fit.targets.y, c).log_z[position] - np.log(unit)
+        (fit.problem.likelihood.tilted(fit.targets.y, c).log_z + direct)[position] - np.log(unit)
         for fit, c, unit in zip(process.fits, cavities, units, strict=True)
     ]
     return shaped(found)

@@ -234,7 +234,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         """Return class probabilities of each row; otherwise like `predict_log_proba`."""
         return np.exp(self.predict_log_proba(X, prior_variance, offset))
 
-    def predict_gradient(self, X: Any, of: str = "probability") -> Any:
+    def predict_gradient(self, X: Any, of: str = "probability", offset: Any = None) -> Any:
         """Return how predictions change with the inputs: exact derivatives at each row.
 
         Parameters
@@ -262,7 +262,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         >>> gradient.shape, bool(np.all(gradient[:, 1, 0] > 0.0))
         ((2, 2, 1), True)
         """
-        return class_gradients(self._fitted, checked_vectors(self, X), of)
+        X = checked_vectors(self, X)
+        return class_gradients(self._fitted, X, of, check_offset(offset, len(X)))
 
     def _check_has_proba(self) -> None:
         if not self._model.coding.has_proba:

@@ -82,7 +82,7 @@ class FittedModel:
         """The likelihood of new rows, at its tuned parameters."""
         return self.processes[0].likelihood.bare
 
-    def _shift(self, offset: Any) -> Any:
+    def shift_of(self, offset: Any) -> Any:
         """Return what is added to latent values, in the model's units."""
         return self.level if offset is None else self.level + np.asarray(offset) / self.scale
 
@@ -90,12 +90,12 @@ class FittedModel:
         self, X: Any, prior_variance: Array | None = None, offset: Any = None
     ) -> list[Marginals]:
         """Return each latent function of the first process at new inputs, all that is added in."""
-        found, shift = self.processes[0].predict(X, prior_variance), self._shift(offset)
+        found, shift = self.processes[0].predict(X, prior_variance), self.shift_of(offset)
         return [q._replace(mean=q.mean + shift) for q in found]
 
     def means(self, X: Any, offset: Any = None) -> list[Array]:
         """Return their means."""
-        shift = self._shift(offset)
+        shift = self.shift_of(offset)
         return [mean + shift for mean in self.processes[0].mean(X)]
 
     def scores(self, X: Any, prior_variance: Array | None = None, offset: Any = None) -> Array:
@@ -103,7 +103,7 @@ class FittedModel:
         scores = np.empty((len(X), self.coding.n_classes))
         n_train = max(len(process.X_train_) for process in self.processes)
         for block in block_slices(len(X), n_train):
-            part, shift = part_of(prior_variance, block), self._shift(part_of(offset, block))
+            part, shift = part_of(prior_variance, block), self.shift_of(part_of(offset, block))
             answers = [process.log_proba(X[block], part, shift) for process in self.processes]
             scores[block] = self.coding.scores(answers)
         return scores

@@ -32,8 +32,7 @@ from cavity.estimators.validation import (
     RowMap,
     check_added,
     check_classes,
-    check_n_targets,
-    check_single,
+    check_targets,
     is_auto,
 )
 from cavity.evidence import Evidence
@@ -133,10 +132,7 @@ def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     table = opened(regressor, X, y, sample_weight, offset, rule, method, regressor.alpha)
     summary = _scanned(regressor, table, classes=False)
     sample = summary.sample
-    check_n_targets(regressor, sample.y)
-    check_single(base, sample.y)
-    base.check_targets(sample.y)
-    check_added(regressor, table.offset, 1 if sample.y.ndim == 1 else sample.y.shape[1], "targets")
+    check_targets(regressor, base, sample.y, table.offset)
     units = _units(regressor, base, table, summary)
     origin, scale = np.atleast_1d(units.origin), np.atleast_1d(units.scale)
     each = enumerate(zip(origin, scale, strict=True))

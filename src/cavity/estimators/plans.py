@@ -24,12 +24,12 @@ from cavity.estimators.problems import (
     with_added,
 )
 from cavity.estimators.validation import (
+    RowMap,
     check_added,
     check_classes,
-    check_n_targets,
     check_offset,
     check_rows,
-    check_single,
+    check_targets,
     is_precomputed,
     select_rows,
     unweighted_rows,
@@ -63,34 +63,26 @@ def classes_in_memory(
     """
     X, y = validate_inputs(classifier, X, y)
     check_classification_targets(y)
-    labels, kernel = np.unique(y, return_inverse=True)[1], classifier.kernel
-    offset = check_offset(offset, len(y))
-    if offset is not None:
-        labels = np.column_stack([labels, offset])
-    merge = not is_precomputed(kernel) and not method(classifier.inference).ordered
-    rows = check_rows(sample_weight, X, labels, classifier_rule(classifier), merge=merge)
+    rule, offset = classifier_rule(classifier), check_offset(offset, len(y))
+    labels, merge = np.unique(y, return_inverse=True)[1], not method(classifier.inference).ordered
+    rows = _rows(classifier, X, [labels], offset, sample_weight, rule, merge=merge)
     classes, codes = np.unique(y[rows.index], return_inverse=True)
     check_classes(classifier, classes)
     split = coding(len(classes), classifier.multi_class)
     check_added(classifier, offset, split.n_tasks, "classes")
     tasks = split.tasks(codes)
     evidences_of = partial(
-        binary_evidences,
-        classifier=classifier,
-        X=X,
-        rows=rows,
-        tasks=tasks,
-        before=before,
-        offset=offset,
+        binary_evidences, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
     )
+    evidences_of = partial(evidences_of, offset=offset)
     setting = Setting(
         evidences_of,
-        classifier_rule(classifier),
+        rule,
         select_rows(X, rows.index),
         amplitude=CLASS_AMPLITUDE,
         noise=False,
         rngs=generators(classifier, len(tasks)),
-        columns=[rows.index[t.rows] if is_precomputed(kernel) else None for t in tasks],
+        columns=[rows.index[t.rows] if is_precomputed(classifier.kernel) else None for t in tasks],
     )
     model = partial(FittedModel, rows=rows, coding=split)
     model = partial(model, unweighted=unweighted_rows(classifier, X, rows, offset))
@@ -101,14 +93,10 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     """Check a table of targets; return what the fit of a regressor is made of."""
     X, y = validate_inputs(regressor, X, y, multi_output=True, y_numeric=True)
     y, base = np.asarray(y, dtype=np.float64), target_likelihood(regressor)
-    check_n_targets(regressor, y)
-    base.check_targets(y)
-    offset, noise = check_offset(offset, len(y)), noise_variances(regressor.alpha, len(y))
-    check_added(regressor, offset, 1 if y.ndim == 1 else y.shape[1], "targets")
-    check_single(base, y)
-    parts = [y, noise] if offset is None else [y, noise, offset]
-    labels, merge = np.column_stack(parts), not is_precomputed(regressor.kernel)
-    rows = check_rows(sample_weight, X, labels, regressor_rule(regressor), merge=merge)
+    offset = check_offset(offset, len(y))
+    check_targets(regressor, base, y, offset)
+    labels, rule = [y, noise_variances(regressor.alpha, len(y))], regressor_rule(regressor)
+    rows = _rows(regressor, X, labels, offset, sample_weight, rule, merge=True)
     units, inputs = target_units(regressor, base, y, offset, rows), select_rows(X, rows.index)
     size = np.sqrt(units.amplitude)
     shifted = with_added(regressor, units.likelihood, inputs, units.offset, size)
@@ -118,7 +106,7 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
 
     setting = Setting(
         evidences_of,
-        regressor_rule(regressor),
+        rule,
         inputs,
         units.amplitude,
         noise=base.quadratic,
@@ -129,6 +117,22 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     model = partial(model, origin=units.origin, scale=units.scale)
     model = partial(model, unweighted=unweighted_rows(regressor, X, rows, offset))
     return FitPlan(way_of_tuning(regressor, setting.rule), setting, model, targets=units.targets)
+
+
+def _rows(
+    estimator: Any,
+    X: Any,
+    labels: list[Array],
+    offset: Array | None,
+    sample_weight: Any,
+    rule: Rule,
+    *,
+    merge: bool,
+) -> RowMap:
+    """Return the rows to train on; equal ones, labels and offsets included, may become one."""
+    examples = np.column_stack(labels if offset is None else [*labels, offset])
+    merge = merge and not is_precomputed(estimator.kernel)
+    return check_rows(sample_weight, X, examples, rule, merge=merge)
 
 
 def generators(estimator: Any, count: int) -> list[np.random.RandomState]:

@@ -64,7 +64,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     header |= {
         "estimator": type(estimator).__name__,
-        "inference": method(estimator.inference).name,
+        "inference": fitted_model(estimator).fits[0].method.name,
         "feature_names": None if names is None else [str(name) for name in names],
     }
     if isinstance(estimator, GaussianProcessClassifier):

@@ -86,7 +86,7 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         given = check_prior_variance(self.kernel, training, prior_variance, len(X))
         return self._model.latents(X, given, offset)
 
-    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+    def predict_gradient(self, X: Any, return_std: bool = False, offset: Any = None) -> Any:
         """Return how predictions change with the inputs: exact derivatives at each row.
 
         Parameters
@@ -95,6 +95,8 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         return_std : bool
             Whether to also return the gradient of the standard deviation, as in `predict`. Where
             that is zero, at rows without noise, it has a kink and no gradient of use.
+        offset : float or array-like of shape (n_samples,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -112,7 +114,8 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         True
         """
         model, X = self._fitted, checked_vectors(self, X)
-        return (target_and_std_gradients if return_std else target_gradients)(model, X)
+        how = target_and_std_gradients if return_std else target_gradients
+        return how(model, X, check_offset(offset, len(X)))
 
     @property
     def loo_mean_(self) -> Array:

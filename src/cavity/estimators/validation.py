@@ -221,8 +221,11 @@ def check_n_targets(regressor: Any, y: Array) -> None:
         )
 
 
-def check_single(model: Likelihood, y: Array) -> None:
-    """Reject several targets where the likelihood is not Gaussian."""
+def check_targets(regressor: Any, model: Likelihood, y: Array, offset: Array | None) -> None:
+    """Reject targets that the likelihood is not for, and several where only one can be."""
+    check_n_targets(regressor, y)
+    model.check_targets(y)
+    check_added(regressor, offset, 1 if y.ndim == 1 else y.shape[1], "targets")
     if y.ndim == 2 and y.shape[1] > 1 and not model.quadratic:
         raise ValueError(
             f"{type(model).__name__} is for one target; y has {y.shape[1]}: fit one model for each."

@@ -134,6 +134,12 @@ class Fit:
             return self._again().cavities
         return Marginals(*map(_joined, zip(*parts, strict=True)))
 
+    @property
+    def unseen(self) -> Marginals:
+        """The same, with what is added to the latent values: offsets, or a trend."""
+        c = self.cavities
+        return Marginals(c.mean + self.problem.likelihood.shift, c.variance)
+
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
         own = self.targets.y if y is None else y

@@ -187,6 +187,9 @@ class Likelihood(ABC):
         """Return the trend at new inputs, which is added to their latent values."""
         return 0.0
 
+    drift_slopes: Any = 0.0
+    """The trend's gradient in the inputs."""
+
     def in_units(self, origin: float, scale: float) -> Likelihood:
         """Return the likelihood of targets (y − origin)/scale."""
         return self

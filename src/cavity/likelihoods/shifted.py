@@ -88,6 +88,11 @@ class Shifted(Likelihood):
         """Return the trend at new inputs."""
         return 0.0 if self.trend is None else self.trend.features(X) @ self.trend.beta
 
+    @property
+    def drift_slopes(self) -> Any:
+        """The trend's gradient in the inputs."""
+        return 0.0 if self.trend is None else self.trend.slopes
+
     def _at(self, f: Array) -> Array:
         return f + same_kind(self.shift, f)
 
