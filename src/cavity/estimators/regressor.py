@@ -231,6 +231,15 @@ class GaussianProcessRegressor(
         covariance = self._model.processes[0].covariance(X)
         return np.multiply.outer(covariance, np.squeeze(self._model.scale**2))
 
+    # Private in scikit-learn as well, but its tests and packages that convert its models read them.
+    @property
+    def _y_train_mean(self) -> Any:
+        return self._fitted.origin
+
+    @property
+    def _y_train_std(self) -> Any:
+        return self._fitted.scale
+
     def _shaped(self, columns: list[Array]) -> Array:
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
