@@ -187,7 +187,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         processes = averaged(self, task.setting.rngs, processes)
         self._model = task.model(processes, comparison=comparison)
         self.classes_, self.n_classes_ = task.classes, self._model.coding.n_classes
-        self._thetas = [process.rule.theta for process in processes]
+        self._thetas = [process.evaluation.theta for process in processes]
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
         reports = [fit.report for fit in self._model.fits]
         self.converged_ = all(report.converged for report in reports)

@@ -145,9 +145,9 @@ def l_bfgs_b(
     say nothing about the right magnitude. If the search ends on a slope, it goes on in those
     ``around`` where it ended.
     """
-    rule = objective.evidence.rule
-    given = np.clip(rule.theta, bounds[:, 0], bounds[:, 1]) if around is None else around
-    coordinates = Coordinates(rule.names, given)
+    evidence = objective.evidence
+    given = np.clip(evidence.theta, *bounds.T) if around is None else around
+    coordinates = Coordinates(evidence.names, given)
     limits, revived = coordinates.limits(bounds), False
 
     def at(u: Array) -> tuple[float, Array]:
