@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -140,14 +140,25 @@ class FittedModel:
         if theta is None and eval_gradient:
             raise ValueError("Gradient can only be evaluated for theta!=None")
         if theta is None:
-            return float(np.mean([process.evaluation.value for process in self.processes]))
+            return np.mean([process.evaluation.value for process in self.processes])
         parts, shared = self._theta_parts(np.asarray(theta, dtype=float))
         each = zip(self.processes, parts, strict=True)
         found = [process.log_evidence(part, eval_gradient) for process, part in each]
-        value = float(np.mean([value for value, _ in found]))
+        value = np.mean([value for value, _ in found])
         gradients = np.array([gradient for _, gradient in found]) / len(found)
         gradient = gradients.sum(axis=0) if shared else gradients.ravel()
         return (value, gradient) if eval_gradient else value
+
+    def moved(self, theta: Array) -> "FittedModel":
+        """Return the model at other hyperparameters, given as in `log_evidence`."""
+        if any(process.coverage is not None for process in self.processes):
+            raise ValueError(
+                "Inducing points are chosen for the fitted kernel, which cannot be replaced: leave "
+                "clone_kernel at True, or leave out n_inducing."
+            )
+        parts, _ = self._theta_parts(np.asarray(theta, dtype=float))
+        each = zip(self.processes, parts, strict=True)
+        return replace(self, processes=[process.moved(part) for process, part in each])
 
     def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
         """Split hyperparameters among the processes; tell whether they share them."""
@@ -208,12 +219,7 @@ def warn_about(model: FittedModel) -> None:
         )
     # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
-    if at_bounds:
-        messages.append(
-            f"Tuning stopped with {', '.join(at_bounds)}. The evidence may still increase outside "
-            "the bounds: widen them, or fix the hyperparameter at this value."
-        )
-    for message in messages:
+    for message in [*messages, *at_bounds]:
         # The warning points above the estimator's fit, to the caller's line.
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 

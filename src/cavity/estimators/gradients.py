@@ -151,8 +151,8 @@ def _at(evaluation: Evaluation, X: Array, shift: Any) -> list[Latent]:
     cross, own = prior.cross(X), prior.rule.diag(X)
     found, likelihood = [], evaluation.likelihood
     for posterior in (fit.posterior for fit in evaluation.fits):
-        mean = mean_gradient(posterior, X) + likelihood.drift_slopes
-        of, q = Gradients(mean, variance_gradient(posterior, X, cross)), posterior.predict(cross, own)
+        q, mean = posterior.predict(cross, own), mean_gradient(posterior, X)
+        of = Gradients(mean + likelihood.drift_slopes, variance_gradient(posterior, X, cross))
         found.append((q._replace(mean=q.mean + likelihood.drift(X) + shift), of))
     return found
 

@@ -160,13 +160,21 @@ class FittedProcess:
 
         If these are the kernel's alone, those of the likelihood stay as they are.
         """
-        own, zero = len(theta), np.zeros_like(theta)
+        zero = np.zeros_like(theta)
         try:
-            rest = self.evaluation.theta[own:]
-            found = self.evaluation.evidence.at(np.concatenate([theta, rest]))
-            return found.value, found.gradient[:own] if eval_gradient else zero
+            found = self._evaluated(theta)
+            return found.value, found.gradient[: len(theta)] if eval_gradient else zero
         except NotPositiveDefiniteError:
             return -np.inf, zero
+
+    def moved(self, theta: Array) -> "FittedProcess":
+        """Return the process at other hyperparameters, which count as given and not as tuned."""
+        return FittedProcess(self._evaluated(theta), self.columns)
+
+    def _evaluated(self, theta: Array) -> Evaluation:
+        here, rest = self.evaluation, self.evaluation.theta[len(theta) :]
+        theta = np.concatenate([theta, rest])
+        return here if np.array_equal(theta, here.theta) else here.evidence.at(theta)
 
     def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return mean and variance of each latent function at new inputs."""

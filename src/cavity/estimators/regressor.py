@@ -268,6 +268,15 @@ class GaussianProcessRegressor(TargetProcess):
         covariance = self._model.processes[0].covariance(X)
         return np.multiply.outer(covariance, np.squeeze(self._model.scale**2))
 
+    # Private in scikit-learn as well, but its tests and packages that convert its models read them.
+    @property
+    def _y_train_mean(self) -> Any:
+        return self._fitted.origin
+
+    @property
+    def _y_train_std(self) -> Any:
+        return self._fitted.scale
+
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw ``n_samples`` functions from the posterior (or the prior) at given inputs.
 

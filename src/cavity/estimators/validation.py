@@ -52,7 +52,8 @@ def is_auto(kernel: Any) -> bool:
 
 
 def check_tuning(estimator: BaseEstimator) -> None:
-    """Reject parameters that contradict each other."""
+    """Reject a kernel with several matrices, and parameters that contradict each other."""
+    _check_single(estimator.kernel)
     auto, prior, how = is_auto(estimator.kernel), estimator.hyperprior, estimator.optimizer
     if auto and how != "fmin_l_bfgs_b":
         raise ValueError(
@@ -105,9 +106,13 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
         return Precomputed()
     if is_auto(kernel):
         return rule(default)
-    if isinstance(kernel, CompoundKernel):
-        raise ValueError("kernel cannot be a CompoundKernel")
+    _check_single(kernel)
     return rule(default if kernel is None else clone(kernel))
+
+
+def _check_single(kernel: Any) -> None:
+    if isinstance(kernel, CompoundKernel):
+        raise ValueError("kernel cannot be a CompoundKernel; pass one of its kernels")
 
 
 def check_classes(classifier: BaseEstimator, classes: Array) -> None:

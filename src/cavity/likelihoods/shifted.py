@@ -22,7 +22,7 @@ class Trend(NamedTuple):
     unit: float
     """The scale of the latent values, so that β is of order one."""
     beta: Array
-    bound: float = 1e3
+    bound: float = 30.0
 
     @classmethod
     def of(cls, X: Array, unit: float = 1.0) -> Trend:
