@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cavity.arrays import Array
-from cavity.inference.base import Method
+from cavity.inference.ascent import solve_or_ascend
+from cavity.inference.base import Driver, Method
+from cavity.inference.problem import Problem
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Marginals, Matched, Moments, Rows, expand
 
@@ -45,3 +47,7 @@ class Bound(Method):
     def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
         """Return the bound Σ w ⟨log p⟩ − ½[tr B⁻¹ + α·μ − n + 2 Σ log L_ii], row by row."""
         return rows.weight * moments.log_z - 0.5 * (local.rest - 1.0 + local.alpha * local.q.mean)
+
+    def driver(self, problem: Problem) -> Driver:
+        """Return the driver that solves the equations."""
+        return solve_or_ascend if problem.prior.dense else super().driver(problem)

@@ -3,8 +3,10 @@
 from typing import ClassVar
 
 from cavity.arrays import Array
-from cavity.inference.base import register
+from cavity.inference.ascent import ascend
+from cavity.inference.base import Driver, register
 from cavity.inference.bound import Bound
+from cavity.inference.problem import Problem
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals, Moments
 
@@ -29,3 +31,7 @@ class Mixture(Bound):
     def averages(self, likelihood: Likelihood, y: Array, q: Marginals) -> Moments:
         """Return the bound of E log p, its slope in the mean, and −τ."""
         return likelihood.mixture(y, q)
+
+    def driver(self, problem: Problem) -> Driver:
+        """Return the driver that only ever raises the bound, if K is a matrix."""
+        return ascend if problem.prior.dense else super().driver(problem)

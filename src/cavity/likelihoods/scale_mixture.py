@@ -18,16 +18,19 @@ from cavity.sites import Marginals, Moments
 _BISECTIONS = 45
 # The integrand falls at least like e^{u/2} below its peaks, and doubly exponentially above.
 _REACH = 100.0
+# Its square does not overflow, nor that over the narrowest noise.
+_LARGEST = 1e150
 
 
 class _Precision:
     """The posterior of u = log λ, up to the height of its peak."""
 
     def __init__(self, y: Array, c: Marginals, nu: float, sigma: float) -> None:
-        self.d, self.v = y - c.mean, c.variance + 0.0 * (y - c.mean)
+        self.d = clip(y - c.mean, -_LARGEST * sigma, _LARGEST * sigma)
+        self.v = c.variance + 0.0 * self.d
         self.nu, self.sigma = nu, sigma
         xp = namespace(self.d)
-        self.D = (clip(self.d / sigma, -1e150, 1e150)) ** 2
+        self.D = (self.d / sigma) ** 2
         low, high = -xp.log1p(self.D / nu), 0.0 * self.D + math.log1p(1.0 / nu)
         first, second = (xp.minimum(xp.maximum(u, low), high) for u in self._separators())
         modes = [self._mode(low, first), self._mode(second, high)]
