@@ -82,6 +82,11 @@ class FittedModel:
         """The likelihood of new rows, at its tuned parameters."""
         return self.processes[0].likelihood.bare
 
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the rows that the model was fitted to had offsets that differ."""
+        return any(np.ptp(getattr(p.likelihood, "offset", 0.0)) > 0.0 for p in self.processes)
+
     def shift_of(self, offset: Any) -> Any:
         """Return what is added to latent values, in the model's units."""
         return self.level if offset is None else self.level + np.asarray(offset) / self.scale

@@ -119,6 +119,18 @@ def target_likelihood(regressor: Any) -> Likelihood:
     return model
 
 
+def with_limits(estimator: Any, y: Array) -> Any:
+    """Let a copy of a regressor take what its likelihood takes from targets from these.
+
+    A part of them may not show, say, where they are cut off.
+    """
+    if hasattr(estimator, "alpha"):
+        model = likelihood(estimator.likelihood)
+        if not model.quadratic:
+            estimator.set_params(likelihood=model.fitted_to(y))
+    return estimator
+
+
 class TargetUnits(NamedTuple):
     """A regressor's targets in the model's units, and how these relate to the user's."""
 

@@ -1,6 +1,6 @@
 """From an estimator and a table to the pools from which training sets are drawn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,13 +16,13 @@ from cavity.estimators.problems import noise_variances
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import (
+    check_offset,
     check_prior_variance,
     is_precomputed,
     is_table,
     validate_inputs,
 )
-from cavity.likelihoods import Likelihood, likelihood
-from cavity.likelihoods.gaussian import Gaussian
+from cavity.likelihoods import Gaussian, Likelihood, Shifted
 from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
 from cavity.priors import DensePrior
 from cavity.resampling import (
@@ -35,7 +35,8 @@ from cavity.resampling import (
     Scores,
     TuningEffect,
 )
-from cavity.resampling.scores import Losses, class_scores, target_scores
+from cavity.resampling.pool import Examples
+from cavity.resampling.scores import Losses, class_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_SIZES = 200
@@ -63,6 +64,8 @@ class PoolInputs:
     """Whether averages are over kernels tuned on each training set."""
     splits_noise: bool = True
     """Whether the kernel's noise is moved to the likelihood, where that is possible."""
+    offset: Array | None = None
+    """What is added to the latent value of each example."""
     dense: ClassVar[bool] = True
     """Whether the covariances of all examples are a matrix."""
 
@@ -91,17 +94,22 @@ class PoolInputs:
         return self.y[index]
 
     @cached_property
-    def likelihood(self) -> Likelihood:
-        """The estimator's likelihood, for the examples of this pool."""
-        if self.classes is None:
-            return Gaussian(noise_variances(self.model.alpha, len(self.y)))
-        return likelihood(self.model.likelihood)
+    def likelihoods(self) -> list[Likelihood]:
+        """The fitted likelihood of each latent function, for the examples of this pool."""
+        return list(map(self._likelihood, self.fitted.processes))
+
+    def _likelihood(self, process: FittedProcess) -> Likelihood:
+        base = process.likelihood.bare
+        if self.classes is None and base.quadratic:
+            base = Gaussian(noise_variances(self.model.alpha, len(self.y)))
+        added = self.fitted.shift_of(self.offset) + process.likelihood.drift(self.X)
+        return Shifted.rows(base, self.X, np.broadcast_to(added, len(self.y)))
 
     @cached_property
     def pools(self) -> list[Pool]:
         """A pool for each latent function."""
-        each = zip(self.fitted.processes, self._targets(), strict=True)
-        return [self._pool(process, y) for process, y in each]
+        each = zip(self.fitted.processes, self._targets(), self.likelihoods, strict=True)
+        return [self._pool(*about) for about in each]
 
     def _targets(self) -> list[Array]:
         """Return labels ±1 for each latent function, or the target in the model's units."""
@@ -114,7 +122,7 @@ class PoolInputs:
             )
         return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
 
-    def _pool(self, process: FittedProcess, y: Array) -> Pool:
+    def _pool(self, process: FittedProcess, y: Array, own: Likelihood) -> Pool:
         """Return a pool in which the likelihood includes the kernel's noise, if possible.
 
         An example drawn twice has one latent value, and the noise of each draw. Noise that differs
@@ -122,14 +130,14 @@ class PoolInputs:
         """
         rule, noises = process.rule, process.rule.noise(self.X)
         noise = float(noises[0]) if np.allclose(noises, noises[0], rtol=1e-6) else 0.0
-        likelihood = self.likelihood.with_noise(noise) if noise and self.splits_noise else None
+        likelihood = own.with_noise(noise) if noise and self.splits_noise else None
         if likelihood is None:
-            likelihood, noise = self.likelihood, 0.0
+            likelihood, noise = own, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
-        loo, tuning = self._loo(process, noise, y), self._tuning(process, noise)
+        loo, tuning = self._loo(process, noise, y), self._tuning(process, noise, own.shift)
         return Pool(DensePrior(K), y, likelihood, self.share, loo, noise, tuning)
 
-    def _tuning(self, process: FittedProcess, noise: float) -> TuningEffect | None:
+    def _tuning(self, process: FittedProcess, noise: float, shift: Any) -> TuningEffect | None:
         """Return what tuning again changes, if the kernel was tuned on this very table."""
         place = self.fitted.rows.position
         if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
@@ -137,6 +145,8 @@ class PoolInputs:
         if len(place) != len(self.X) or np.any(place < 0):
             return None
         if not np.array_equal(process.X_train_[place], self.X):
+            return None
+        if not np.allclose(np.broadcast_to(process.likelihood.shift, len(place))[place], shift):
             return None
         found = tuning_of(process, noise)
         return None if found is None else found.part(place)
@@ -177,11 +187,14 @@ class PoolInputs:
     def _apparent(self) -> Losses:
         if self.classes is not None:
             # As scikit-learn's log_loss: finite.
-            p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
+            p = self.model.predict_proba(self.X, offset=self.offset)
+            p = np.maximum(p, np.finfo(float).eps)
             return class_scores(np.log(p), self.scores.truth)
-        mean, std = self.model.predict(self.X, return_std=True)
-        variance = std**2 + self.likelihood.noise_variance * self.scores.scale**2
-        return target_scores(mean, variance, self.y)
+        [own], kernel = self.likelihoods, self.model.kernel
+        given = check_prior_variance(kernel, self.fitted.processes[0].X_train_, None, self.n)
+        [q] = self.fitted.latents(self.X, given, self.offset)
+        examples = Examples(self._targets()[0], own.bare)
+        return RegressionScores([examples], self.scores.scale, self.scores.origin).losses([q])
 
 
 def pools_of(
@@ -192,6 +205,7 @@ def pools_of(
     resampling: str,
     sample_weight: Any,
     retune: bool = False,
+    offset: Any = None,
 ) -> PoolInputs | BlockInputs:
     """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
     if resampling not in LAWS:
@@ -199,17 +213,30 @@ def pools_of(
     model, before = take_apart(estimator, _WHAT)
     if fitted_model(model) is None:
         step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
-        weights = {} if sample_weight is None else {f"{step}sample_weight": sample_weight}
-        model, before = take_apart(clone(estimator).fit(X, y, **weights), _WHAT)
+        given = {"sample_weight": sample_weight, "offset": offset}
+        options = {step + name: value for name, value in given.items() if value is not None}
+        model, before = take_apart(clone(estimator).fit(X, y, **options), _WHAT)
     fitted = fitted_model(model)
     if not fitted.processes[0].evaluation.prior.dense:
-        return _in_blocks(model, before, X, y, train_sizes, resampling, sample_weight, retune)
+        about = model, before, X, y, train_sizes, resampling, sample_weight, retune, offset
+        return _in_blocks(*about)
     if X is None:
         raise ValueError("Give X and y: only a model with inducing points keeps its rows.")
     X = inputs_of(model, before, X)
+    offset = _offset_of(fitted, offset, len(X))
     y, share = _labels(model, X, y), _population(sample_weight, len(X))
     sizes = _check_sizes(train_sizes, resampling, share)
-    return PoolInputs(model, fitted, before, X, y, share, resampling, sizes, retune)
+    found = PoolInputs(model, fitted, before, X, y, share, resampling, sizes, retune)
+    return replace(found, offset=offset)
+
+
+def _offset_of(fitted: FittedModel, offset: Any, n: int) -> Array | None:
+    """Return the offsets of a pool, without which a model that was fitted with some is no use."""
+    if offset is None and fitted.has_offsets:
+        raise ValueError(
+            "This model was fitted with an offset for each row: pass offset= for the rows of X."
+        )
+    return check_offset(offset, n)
 
 
 def _in_blocks(
@@ -257,6 +284,12 @@ def inputs_of(model: Any, before: Pipeline | None, table: Any) -> Any:
     """Return inputs as the kernel takes them."""
     transformed = table if before is None else before.transform(table)
     return validate_inputs(model, transformed, reset=False)
+
+
+def shifts_of(fitted: FittedModel, X: Any, offset: Any) -> list[Any]:
+    """Return what is added to each latent function at new inputs, as the kernel takes them."""
+    own = fitted.shift_of(check_offset(offset, len(X)))
+    return [own + process.likelihood.drift(X) for process in fitted.processes]
 
 
 def _labels(model: Any, X: Any, y: Any) -> Array:

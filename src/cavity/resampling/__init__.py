@@ -20,8 +20,9 @@ from cavity.resampling.known import (
 )
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
-from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
+from cavity.resampling.scores import Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
+from cavity.resampling.target_scores import RegressionScores
 from cavity.resampling.tuning import TuningEffect
 
 __all__ = [

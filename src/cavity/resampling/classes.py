@@ -13,7 +13,6 @@ from cavity.arrays.special import ndtr
 from cavity.likelihoods.normal import standardise
 from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, Targets
-from cavity.resampling.repeats import RepeatedSites
 from cavity.resampling.scores import (
     NODES,
     REACH,
@@ -22,6 +21,7 @@ from cavity.resampling.scores import (
     Losses,
     Scores,
     class_scores,
+    drawn,
     log_odds_against,
 )
 from cavity.resampling.theories import average_over_fields
@@ -71,14 +71,6 @@ class ClassScores(Scores):
         """Yield the probability of a wrong class where an example is drawn 0, 1, 2, ... times."""
 
 
-def _drawn(pool: Targets, c: Averages, q: Marginals, occupations: Array) -> Iterator[Marginals]:
-    """Yield the marginals with 1, 2, ... draws of each example, from those without it."""
-    repeats = RepeatedSites(pool.likelihood, pool.y, occupations)
-    for slope, curvature in repeats(q, c.excess_response):
-        G = q.variance
-        yield Marginals(q.mean + c.response * slope, G * (1.0 + G * curvature))
-
-
 class BinaryScores(ClassScores):
     """Scores of two classes, which one latent function separates."""
 
@@ -92,7 +84,7 @@ class BinaryScores(ClassScores):
 
         log_loss, brier = average_over_fields(losses, c.R, c.V, NODES)
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        return Losses(_wrong_side(pool.y, c), log_loss, brier, support)
+        return Losses(_wrong_side(pool, c), log_loss, brier, support)
 
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the probability of the wrong sign.
@@ -100,11 +92,12 @@ class BinaryScores(ClassScores):
         The posterior mean rises with the field h: the sign is wrong below the h where it is zero.
         """
         [c], [pool] = averages, self.pools
-        yield _wrong_side(pool.y, c)
+        yield _wrong_side(pool, c)
         x = np.linspace(-REACH, REACH, _KNOTS)
         h = c.R + pool.y * np.sqrt(np.maximum(c.V, SMALLEST)) * x[:, None]
-        for q in _drawn(pool, c, Marginals(h, c.G), occupations):
-            yield ndtr(_root(x, pool.y * q.mean))
+        shift = pool.likelihood.shift
+        for q in drawn(pool, c, Marginals(h, c.G), occupations):
+            yield ndtr(_root(x, pool.y * (q.mean + shift)))
 
     def log_proba(self, latent: Sequence[Marginals]) -> Array:
         """Return both log probabilities: each is accurate in its own tail."""
@@ -117,11 +110,12 @@ class BinaryScores(ClassScores):
         return np.exp(pool.likelihood.tilted(1.0, q).log_z)
 
 
-def _wrong_side(y: Array, c: Averages) -> Array:
+def _wrong_side(pool: Targets, c: Averages) -> Array:
     """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
+    R = c.R + pool.likelihood.shift
     # A prediction of zero, up to rounding, has no side: half of them are wrong.
-    R = np.where(np.abs(c.R) > TIE * np.sqrt(c.G), c.R, 0.0)
-    return ndtr(standardise(-y * R, np.sqrt(np.maximum(c.V, SMALLEST))))
+    R = np.where(np.abs(R) > TIE * np.sqrt(c.G), R, 0.0)
+    return ndtr(standardise(-pool.y * R, np.sqrt(np.maximum(c.V, SMALLEST))))
 
 
 def _root(x: Array, f: Array) -> Array:
@@ -156,8 +150,8 @@ class MulticlassScores(ClassScores):
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the share of fields that lead to a wrong class."""
         fields = self._fields(averages, _FEWER_DRAWS)
-        drawn = zip(*map(_drawn, self.pools, averages, fields, repeat(occupations)), strict=True)
-        for latent in chain([fields], drawn):
+        each = zip(*map(drawn, self.pools, averages, fields, repeat(occupations)), strict=True)
+        for latent in chain([fields], each):
             yield np.mean(class_scores(self._unnormalised(latent), self.truth).error, axis=0)
 
     def log_proba(self, latent: Sequence[Marginals]) -> Array:

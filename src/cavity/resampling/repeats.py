@@ -1,19 +1,42 @@
 """Several draws of one example in one cavity, each with a site of its own as in inference."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
-from cavity.sites import Marginals, Sites, expand, match
+from cavity.sites import Marginals, Moments, Sites, expand, match
 
 _ROUNDS = 40
 # Extrapolation beyond this many steps is not trusted.
 _FARTHEST = 5.0
 # A precision may fall to this share of itself in a round.
 _LEAST = 0.1
+_BOUND_ROUNDS, _BOUND_TOL = 500, 1e-10
+
+
+def site_moments(likelihood: Likelihood) -> Callable[[Array, Marginals], Moments]:
+    """Return what gives an example's moments in its cavity: those that its site has in inference.
+
+    They are tilted moments, and of a mixture those of the bound: the Gaussian of precision 1/v + τ
+    whose own averages lead back to τ. Its variance is never above the cavity's.
+    """
+    return likelihood.tilted if likelihood.concave else partial(_bound_moments, likelihood)
+
+
+def _bound_moments(likelihood: Likelihood, y: Array, c: Marginals) -> Moments:
+    """Raise the bound of single examples until q(f) and the hidden variable agree."""
+    q = c
+    for _ in range(_BOUND_ROUNDS):
+        log_z, slope, minus_tau = likelihood.mixture(y, q)
+        d1, d2 = _together(c, expand(q.mean, slope, minus_tau), 1.0)
+        last, q = q, Marginals(c.mean + c.variance * d1, c.variance * (1.0 + c.variance * d2))
+        moved = np.abs(q.mean - last.mean) / np.sqrt(q.variance)
+        if np.max(moved + np.abs(q.variance / last.variance - 1.0)) < _BOUND_TOL:
+            break
+    return Moments(log_z, d1, d2)
 
 
 class RepeatedSites:
@@ -28,6 +51,7 @@ class RepeatedSites:
         self, likelihood: Likelihood, y: Array, occupations: Array, tol: float = 1e-4
     ) -> None:
         self._likelihood, self._y, self._occupations, self._tol = likelihood, y, occupations, tol
+        self._moments = site_moments(likelihood)
         self._sites: dict[float, Sites] = {}
 
     def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:
@@ -41,7 +65,7 @@ class RepeatedSites:
             site = expand(c.mean, slope, curvature)
             yield from (_together(c, site, s) for s in self._occupations)
             return
-        moments = self._likelihood.tilted(self._y, c)
+        moments = self._moments(self._y, c)
         site = match(c, moments)
         for s in self._occupations:
             if s == 1.0 and excess is None:
@@ -84,7 +108,7 @@ class RepeatedSites:
             mean = mean + excess * _together(c, site, s, excess)[0]
         slope, curvature = _together(Marginals(mean, G), site, s - 1.0)
         with_others = Marginals(mean + G * slope, G * (1.0 + G * curvature))
-        return match(with_others, self._likelihood.tilted(self._y, with_others))
+        return match(with_others, self._moments(self._y, with_others))
 
 
 def _extrapolate(x: Array, f: Array, last: tuple[Array, Array]) -> Array:

@@ -20,8 +20,10 @@ Theory = Callable[[Averages], EffectiveSites]
 
 # The slopes are smooth on the scale of the fields: twelve nodes leave six digits.
 _NODES = 12
-# A response needs fields that differ: at least by this share of the variance.
+# A response needs fields that differ: at least by this share of the variance, ...
 _LEAST_SPREAD = 1e-8
+# ... and by this one, with sites to that tolerance, where even a single draw responds.
+_LEAST_OF_BOUND, _TOL_OF_BOUND = 1e-4, 1e-8
 
 
 def average_over_fields(
@@ -47,13 +49,16 @@ def cavity_theory(pool: Targets, occupancy: Occupancy, tol: float = 1e-10) -> Th
 
     The sites of examples drawn several times are solved to the tolerance ``tol``.
     """
-    responds = len(occupancy.s) > 1 and not pool.likelihood.quadratic
+    concave = pool.likelihood.concave
+    responds = (len(occupancy.s) > 1 and not pool.likelihood.quadratic) or not concave
+    least = _LEAST_SPREAD if concave else _LEAST_OF_BOUND
+    tol = tol if concave else min(tol, _TOL_OF_BOUND)
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
     # The slope follows the target as it follows minus the field.
     scatter = occupancy.scatter + np.zeros_like(occupancy.probability)
 
     def sites(c: Averages) -> EffectiveSites:
-        V = np.maximum(c.V, _LEAST_SPREAD * c.G) if responds else c.V
+        V = np.maximum(c.V, least * c.G) if responds else c.V
         c = c._replace(V=V, chi=c.response if responds else None)
 
         def slopes(h: Array) -> tuple[Array, ...]:
@@ -68,7 +73,9 @@ def cavity_theory(pool: Targets, occupancy: Occupancy, tol: float = 1e-10) -> Th
 
         d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
-        return _sites(c, d1, square, d2, with_field / c.V if responds else d2)
+        d_chi = with_field / c.V if responds else d2
+        # An outlier lets go of a prediction that moves off: it is left to hold nothing.
+        return _sites(c, d1, square, d2, d_chi if concave else np.minimum(d_chi, 0.0))
 
     return sites
 
@@ -102,7 +109,7 @@ def variational_theory(pool: Targets, draws: Array) -> Theory:
     where G is the posterior variance with the example's own site, which makes it a quadratic
     equation given the cavity.
     """
-    y, noise = pool.y, pool.likelihood.noise_variance
+    y, noise = pool.y - pool.likelihood.shift, pool.likelihood.noise_variance
 
     def sites(c: Averages) -> EffectiveSites:
         b = noise + c.G - draws * c.G
