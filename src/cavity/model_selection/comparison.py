@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.columns import RowTable
+from cavity.estimators.fitted import fitted_model
+from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import likelihood as find_likelihood
@@ -28,7 +30,7 @@ class ComparisonRow:
     loo_log_loss: float
     """Mean leave-one-out log loss."""
     loo_error: float
-    """Leave-one-out error rate."""
+    """Leave-one-out error rate, or mean squared error."""
     seconds: float
     converged: bool
 
@@ -53,18 +55,22 @@ def compare_inference(
     inference: Sequence[str] | None = None,
     optimizer: Any = "fmin_l_bfgs_b",
     random_state: Any = None,
+    offset: Any = None,
 ) -> Comparison:
     """Fit several inference methods to the same data and return their results as one table.
 
     Parameters
     ----------
     X, y : array-likes
-        As for `GaussianProcessClassifier.fit`.
+        As for `GaussianProcessClassifier.fit`, or, if the likelihood is one of numbers such as
+        "poisson", for `GaussianProcessRegressor.fit`.
     kernel, likelihood, optimizer, random_state
         As for `GaussianProcessClassifier`. Each method tunes the kernel by its own evidence;
         "sequential", which has no gradient, uses finite differences.
     inference : sequence of str, optional
         Names of the methods; by default all that work with the likelihood.
+    offset : float or array-like of shape (n_samples,), optional
+        What is added to each row's latent value.
 
     Examples
     --------
@@ -81,26 +87,28 @@ def compare_inference(
         inference = sorted(n for n, cls in METHODS.items() if cls.serves(model))
     for name in inference:
         check_offers(model, method(name))
-    fit = GaussianProcessClassifier(
+    labels = model.support in ("signs", "codes")
+    estimator = GaussianProcessClassifier if labels else GaussianProcessRegressor
+    fit = estimator(
         kernel, likelihood=likelihood, optimizer=optimizer, random_state=random_state
     ).set_params
-    return Comparison(tuple(_row(fit(inference=name), X, y) for name in inference))
+    return Comparison(tuple(_row(fit(inference=name), X, y, offset) for name in inference))
 
 
-def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow:
+def _row(estimator: Any, X: Any, y: Any, offset: Any) -> ComparisonRow:
     begin = time.perf_counter()
     with warnings.catch_warnings():
         # Whether it converged is a column of the table.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(X, y)
+        estimator.fit(X, y, offset=offset)
     seconds = time.perf_counter() - begin
-    loo = loo_losses(classifier, y)
+    loo = loo_losses(estimator, y)
     return ComparisonRow(
-        inference=classifier.inference,
-        log_evidence=classifier.log_marginal_likelihood_value_,
-        correction=getattr(classifier, "evidence_correction_", float("nan")),
+        inference=estimator.inference,
+        log_evidence=estimator.log_marginal_likelihood_value_,
+        correction=getattr(estimator, "evidence_correction_", float("nan")),
         loo_log_loss=float(np.mean(loo.log_loss)),
         loo_error=float(np.mean(loo.error)),
         seconds=seconds,
-        converged=classifier.converged_,
+        converged=all(fit.report.converged for fit in fitted_model(estimator).fits),
     )
