@@ -125,7 +125,11 @@ class Likelihood(ABC):
 
         What is too large for a float is infinite.
         """
-        return numerical.response(self, q)
+        if self.support != "signs":
+            return numerical.response(self, q)
+        xp = namespace(q.mean)
+        plus, minus = self.tilted(1.0, q).log_z, self.tilted(-1.0, q).log_z
+        return Marginals(xp.exp(plus) - xp.exp(minus), 4.0 * xp.exp(plus + minus))
 
     def cdf(self, y: Array, f: Array) -> Array:
         """Return P(Y ≤ y|f), for targets that are numbers."""

@@ -175,6 +175,10 @@ class Shifted(Likelihood):
         """Return E log p and its derivatives in the mean of f."""
         return self.base.expected(y, self._moved(q))
 
+    def mixture(self, y: Array, q: Marginals) -> Moments:
+        """Return the bound of E log p, its slope in the mean of f, and −τ."""
+        return self.base.mixture(y, self._moved(q))
+
     def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
         """Return the third and fourth cumulants of the tilted distributions."""
         return self.base.cumulants(y, self._moved(c))
