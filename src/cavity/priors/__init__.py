@@ -1,13 +1,17 @@
 """Gaussian priors over the latent values, and the posteriors that go with them."""
 
 from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, RowsPosterior
+from cavity.priors.classes import ClassPosterior, ClassPrior
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.inducing import InducingPosterior, InducingPrior
+from cavity.priors.labels import Labels
 from cavity.priors.low_rank import InducingRows, low_rank_of
 from cavity.priors.selection import Points, choose_points
 
 __all__ = [
     "PRIORS",
+    "ClassPosterior",
+    "ClassPrior",
     "Coupling",
     "DensePosterior",
     "DensePrior",
@@ -15,6 +19,7 @@ __all__ = [
     "InducingPrior",
     "InducingRows",
     "KernelRule",
+    "Labels",
     "Points",
     "Posterior",
     "Prior",
