@@ -19,7 +19,7 @@ from cavity.inference import (
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
 from cavity.likelihoods.multinomial import class_log_proba, class_tilted
-from cavity.priors import ClassPrior, DensePrior, Labels
+from cavity.priors import ClassLabels, ClassPrior, DensePrior
 from cavity.sites import ClassMarginals
 
 METHODS = [EP(tol=1e-11), Laplace(tol=1e-11), Variational(tol=1e-11), Naive(tol=1e-11)]
@@ -36,7 +36,7 @@ def table(n_classes, n, seed=0):
 def fitted(method, X, codes, n_classes, kernel=KERNEL, structured=None, weight=None, theta=None):
     """The inference of all classes at once."""
     here = rule(kernel) if theta is None else rule(kernel).with_theta(theta)
-    labels = Labels.of(codes, n_classes, weight)
+    labels = ClassLabels.of(codes, n_classes, weight)
     prior = ClassPrior.of(here, X, labels, structured)
     return method.fit(Problem(Probit(), prior, labels.rows(weight)))
 
@@ -105,7 +105,7 @@ def test_two_classes_are_the_binary_probit():
 def test_other_methods_run_on_the_matrix_of_differences():
     """Whatever needs a plain covariance matrix gets it: ensemble bounds what EP finds."""
     X, codes = table(3, 12, 4)
-    labels = Labels.of(codes, 3)
+    labels = ClassLabels.of(codes, 3)
     prior = ClassPrior.of(rule(KERNEL), X, labels).projected
     ep, ensemble, online = (
         method.fit(Problem(Probit(), prior, labels.rows())).log_evidence
@@ -139,7 +139,7 @@ def test_leaving_out_removes_all_sites_of_an_example():
     fit = fitted(EP(tol=1e-11), X, codes, 4)
     tau, nu = (part.reshape(14, 3) for part in fit.posterior.sites)
     i, others = 6, np.delete(np.arange(14), 6)
-    labels = Labels.of(codes[others], 4)
+    labels = ClassLabels.of(codes[others], 4)
     prior = ClassPrior.of(rule(KERNEL), X[others], labels)
     rest = prior.condition(type(fit.posterior.sites)(tau[others].ravel(), nu[others].ravel()))
     truth, found = rest.at(X[i : i + 1]), ClassMarginals(*(a[i] for a in fit.cavities))

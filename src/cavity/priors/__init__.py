@@ -4,12 +4,13 @@ from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, R
 from cavity.priors.classes import ClassPosterior, ClassPrior
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.inducing import InducingPosterior, InducingPrior
-from cavity.priors.labels import Labels
+from cavity.priors.labels import ClassLabels
 from cavity.priors.low_rank import InducingRows, low_rank_of
 from cavity.priors.selection import Points, choose_points
 
 __all__ = [
     "PRIORS",
+    "ClassLabels",
     "ClassPosterior",
     "ClassPrior",
     "Coupling",
@@ -19,7 +20,6 @@ __all__ = [
     "InducingPrior",
     "InducingRows",
     "KernelRule",
-    "Labels",
     "Points",
     "Posterior",
     "Prior",

@@ -17,7 +17,7 @@ import numpy as np
 from cavity.arrays import Array, NotPositiveDefiniteError, matmul
 from cavity.priors.base import ClassFactor, KernelRule
 from cavity.priors.dense import DensePrior
-from cavity.priors.labels import Labels, site_precisions
+from cavity.priors.labels import ClassLabels, site_precisions
 from cavity.priors.projected import ProjectedFactor
 from cavity.priors.structured import StructuredFactor
 from cavity.sites import (
@@ -44,7 +44,7 @@ class ClassPrior:
     ----------
     K : array of shape (n, n)
         Covariance of one class's latent values.
-    labels : Labels
+    labels : ClassLabels
     rule : KernelRule, optional
         Where K came from.
     X : array of shape (n, d), optional
@@ -59,7 +59,7 @@ class ClassPrior:
     def __init__(
         self,
         K: Array,
-        labels: Labels,
+        labels: ClassLabels,
         rule: KernelRule | None = None,
         X: Any = None,
         structured: bool | None = None,
@@ -71,7 +71,7 @@ class ClassPrior:
 
     @classmethod
     def of(
-        cls, rule: KernelRule, X: Any, labels: Labels, structured: bool | None = None
+        cls, rule: KernelRule, X: Any, labels: ClassLabels, structured: bool | None = None
     ) -> ClassPrior:
         """Return the prior of a covariance function at the given inputs."""
         K = rule.matrix(X)

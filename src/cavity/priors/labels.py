@@ -10,7 +10,7 @@ from cavity.arrays import Array
 from cavity.sites import Rows, contrasts, other_classes
 
 
-class Labels(NamedTuple):
+class ClassLabels(NamedTuple):
     """Which class each example is of."""
 
     codes: Array
@@ -19,7 +19,7 @@ class Labels(NamedTuple):
     """How many copies of it there are, at least one."""
 
     @classmethod
-    def of(cls, codes: Array, n_classes: int, weight: Array | None = None) -> Labels:
+    def of(cls, codes: Array, n_classes: int, weight: Array | None = None) -> ClassLabels:
         """Return the labels of examples that count this often, by default once."""
         copies = np.ones(len(codes)) if weight is None else np.maximum(weight, 1.0)
         return cls(np.asarray(codes), n_classes, copies)
@@ -58,7 +58,7 @@ class Labels(NamedTuple):
         return F[index, self.codes][:, None] - F[index[:, None], self.others]
 
 
-def site_precisions(labels: Labels, tau: Array) -> tuple[Array, Array]:
+def site_precisions(labels: ClassLabels, tau: Array) -> tuple[Array, Array]:
     """Return one copy's τ of each difference, (n, C − 1), and 1 + Σ τ, the precision of u."""
     one = labels.by_example(tau) / labels.copies[:, None]
     return one, 1.0 + np.sum(one, axis=1)
