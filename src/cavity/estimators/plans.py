@@ -10,9 +10,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from cavity.arrays import Array
 from cavity.estimators.automatic import CLASS_AMPLITUDE
-from cavity.estimators.coding import coding
+from cavity.estimators.coding import coding_of
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting, way_of_tuning
+from cavity.estimators.joint import class_evidences, latents_of
 from cavity.estimators.problems import (
     binary_evidences,
     classifier_rule,
@@ -68,11 +69,12 @@ def classes_in_memory(
     rows = _rows(classifier, X, [labels], offset, sample_weight, rule, merge=merge)
     classes, codes = np.unique(y[rows.index], return_inverse=True)
     check_classes(classifier, classes)
-    split = coding(len(classes), classifier.multi_class)
-    check_added(classifier, offset, split.n_tasks, "classes")
+    split = coding_of(classifier, len(classes))
+    check_added(classifier, offset, split.n_functions, "classes")
     tasks = split.tasks(codes)
+    problems = class_evidences if split.n_functions > split.n_tasks else binary_evidences
     evidences_of = partial(
-        binary_evidences, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
+        problems, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
     )
     evidences_of = partial(evidences_of, offset=offset)
     setting = Setting(
@@ -83,6 +85,7 @@ def classes_in_memory(
         noise=False,
         rngs=generators(classifier, len(tasks)),
         columns=[rows.index[t.rows] if is_precomputed(classifier.kernel) else None for t in tasks],
+        latents=latents_of(classifier, split),
     )
     model = partial(FittedModel, rows=rows, coding=split)
     model = partial(model, unweighted=unweighted_rows(classifier, X, rows, offset))

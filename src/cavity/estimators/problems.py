@@ -46,10 +46,11 @@ def binary_evidences(
     model = likelihood(classifier.likelihood)
     method, prior, found = method_of(classifier, model), density(classifier), []
     for own, labels in tasks:
-        index = rows.index[own]
+        index, weight = rows.index[own], rows.weight[own]
         inputs = training_inputs(classifier, X, index)
-        shifted = with_added(classifier, model, inputs, None if offset is None else offset[index])
-        evidence = Evidence.of(rule, inputs, [labels], shifted, method, rows.weight[own])
+        fitted, added = model.fitted_to(labels, weight), None if offset is None else offset[index]
+        shifted = with_added(classifier, fitted, inputs, added)
+        evidence = Evidence.of(rule, inputs, [labels], shifted, method, weight)
         found.append(evidence.under(prior))
     return beginning(found, before)
 
