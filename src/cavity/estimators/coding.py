@@ -88,6 +88,11 @@ class Coding(ABC):
         return self.n_tasks
 
     @property
+    def several(self) -> bool:
+        """Whether one problem has several latent functions."""
+        return self.n_functions > self.n_tasks
+
+    @property
     def labels(self) -> Sequence[float]:
         """What a problem's likelihood calls its classes."""
         return SIGN_LABELS

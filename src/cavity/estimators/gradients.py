@@ -45,7 +45,7 @@ def class_gradients(model: FittedModel, X: Array, of: str, offset: Any = None) -
         raise ValueError(f"of must be 'probability', 'log_probability' or 'latent'; got {of!r}.")
     if of != "latent":
         log = of == "log_probability"
-        if model.coding.n_functions > model.coding.n_tasks:
+        if model.coding.several:
             return _of_joint_classes(model, X, log)
         parts = ((X[b], model.shift_of(part_of(offset, b))) for b in _blocks(model, X))
         return np.concatenate([_of_classes(model, *part, log) for part in parts])

@@ -10,13 +10,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from cavity.arrays import Array
 from cavity.estimators.automatic import CLASS_AMPLITUDE, TARGET_AMPLITUDE
 from cavity.estimators.blocks import Opened, opened
-from cavity.estimators.coding import ClassCode, Code, Coding, RankCode, TargetCode, coding_of
+from cavity.estimators.coding import ClassCode, Code, Coding, RankCode, TargetCode
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting
 from cavity.estimators.joint import latents_of
 from cavity.estimators.ladder import on_ladder
 from cavity.estimators.latents import SIGNS, Latents
-from cavity.estimators.plans import FitPlan, generators
+from cavity.estimators.plans import FitPlan, generators, split_of
 from cavity.estimators.problems import (
     TargetUnits,
     beginning,
@@ -32,8 +32,6 @@ from cavity.estimators.problems import (
 )
 from cavity.estimators.validation import (
     RowMap,
-    check_added,
-    check_classes,
     check_targets,
     is_auto,
 )
@@ -112,23 +110,11 @@ def classes_in_blocks(
     summary = _scanned(classifier, table, classes=True)
     classes = summary.labels.values  # type: ignore[union-attr]
     check_classification_targets(classes)
-    check_classes(classifier, classes)
-    split = coding_of(classifier, len(classes))
-    if split.n_functions > split.n_tasks and split.joint:
-        raise ValueError(
-            "multi_class='multinomial' has no form with inducing points yet: leave out "
-            "n_inducing and inducing_points and fit at most some thousand rows, or use "
-            "multi_class='one_vs_rest'."
-        )
-    if not split.has_proba:
-        raise ValueError(
-            "With inducing points several classes need multi_class='one_vs_rest': its problems "
-            "share the rows."
-        )
+    split = split_of(classifier, classes, table.offset)
+    _check_split(split)
     codes = _codes(split, classes)
     if split.ordered:
         model = model.fitted_to(*_with_all(codes[0][0], summary, len(classes)))
-    check_added(classifier, table.offset, split.n_functions, "classes")
     shifted, rngs = _with_added(classifier, model, table), generators(classifier, len(codes))
     setting = LargeTable(
         classifier, table.blocks, summary, codes, rule, method, _of_rows(shifted), rngs
@@ -204,6 +190,20 @@ def _with_added(
     """Return the likelihood of a table's rows, with their offsets and perhaps a trend."""
     added = table.offset if offset is None else offset
     return with_added(estimator, model, table.inputs, added, unit)
+
+
+def _check_split(split: Coding) -> None:
+    if split.several:
+        raise ValueError(
+            "multi_class='multinomial' has no form with inducing points yet: leave out "
+            "n_inducing and inducing_points and fit at most some thousand rows, or use "
+            "multi_class='one_vs_rest'."
+        )
+    if not split.has_proba:
+        raise ValueError(
+            "With inducing points several classes need multi_class='one_vs_rest': its problems "
+            "share the rows."
+        )
 
 
 def _codes(split: Coding, classes: Array) -> list[list[Code]]:
