@@ -33,10 +33,11 @@ class _SitePoint:
     """
 
     def __init__(self, equations: Equations, x: Array) -> None:
-        method, likelihood, rows, prior = equations
+        method, likelihood, rows, _ = equations
+        prior: Any = equations.coupling
         self.merit, self.residual = -float("inf"), float("inf")
         try:
-            self.posterior: Any = prior.condition(_sites(x, prior.diag))
+            self.posterior = prior.condition(_sites(x, prior.diag))
             self.local = self.posterior.local()
         except NotPositiveDefiniteError:
             return
