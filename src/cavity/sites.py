@@ -30,6 +30,13 @@ class Marginals(NamedTuple):
     variance: Array
 
 
+class Gradients(NamedTuple):
+    """How mean and variance at each input change with it, both of shape (n, d)."""
+
+    mean: Array
+    variance: Array
+
+
 class Sites(NamedTuple):
     """Natural parameters of one Gaussian site per example, summed over its copies."""
 

@@ -13,6 +13,11 @@ from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
 
+NO_PROBA = (
+    "one_vs_one multi-class mode does not support predicting probability estimates. "
+    "Use one_vs_rest mode instead."
+)
+
 
 class BinaryTask(NamedTuple):
     """A binary problem: which training rows take part, and their labels ±1."""
@@ -73,6 +78,13 @@ class Coding(ABC):
         They are log probabilities if the coding has them.
         """
 
+    @abstractmethod
+    def score_gradients(self, scores: Array, slopes: Sequence[tuple[Array, Array]]) -> Array:
+        """Return the gradients of these log probabilities, of shape (rows, classes, inputs).
+
+        ``slopes`` holds those of log P(−1) and of log P(+1) for each problem.
+        """
+
 
 class BinaryCoding(Coding):
     """Nothing to split: the second class is the positive one."""
@@ -89,6 +101,10 @@ class BinaryCoding(Coding):
     def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return both log probabilities as they are: each is accurate in its own tail."""
         return np.stack(answers[0], axis=1)
+
+    def score_gradients(self, scores: Array, slopes: Sequence[tuple[Array, Array]]) -> Array:
+        """Return both gradients as they are."""
+        return np.stack(slopes[0], axis=1)
 
 
 class OneVsRest(Coding):
@@ -108,6 +124,12 @@ class OneVsRest(Coding):
         """Return normalised log probabilities."""
         log_p = np.stack([positive for _, positive in answers], axis=1)
         return log_p - logsumexp(log_p, axis=1, keepdims=True)
+
+    def score_gradients(self, scores: Array, slopes: Sequence[tuple[Array, Array]]) -> Array:
+        """Return the gradients of log p less those of the log of the sum."""
+        found = np.stack([positive for _, positive in slopes], axis=1)
+        shares = np.exp(scores)[:, :, None]
+        return found - np.sum(shares * found, axis=1, keepdims=True)
 
 
 class OneVsOne(Coding):
@@ -136,6 +158,10 @@ class OneVsOne(Coding):
             votes[:, a] += (negative > positive) + np.exp(negative) / (n + 1)
             votes[:, b] += (positive >= negative) + np.exp(positive) / (n + 1)
         return votes
+
+    def score_gradients(self, scores: Array, slopes: Sequence[tuple[Array, Array]]) -> Array:
+        """Refuse: votes are not probabilities."""
+        raise ValueError(NO_PROBA)
 
 
 def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:

@@ -80,7 +80,7 @@ class FittedProcess:
         prior = self.prior or evidence.hyperprior
         if prior is not None:
             return posterior_at(self.evaluation, prior)
-        free = ~np.any(np.isclose(evidence.rule.bounds, theta[:, None], atol=1e-3), axis=1)
+        free = ~np.any(np.isclose(evidence.bounds, theta[:, None], atol=1e-3), axis=1)
         return posterior_at(
             self.evaluation, NormalPrior(theta, _VAGUE * np.eye(len(theta))[:, free])
         )
@@ -93,7 +93,7 @@ class FittedProcess:
         """
         if not self.tuned or self.coverage is None:
             return self.tuned
-        return len(self.rule.theta) > _NEGLIGIBLE * len(self.fits[0].cavities.mean)
+        return len(self.evaluation.theta) > _NEGLIGIBLE * len(self.fits[0].cavities.mean)
 
     @cached_property
     def response(self) -> Response:
@@ -105,7 +105,7 @@ class FittedProcess:
         if not self.tuned:
             return self
         evidence, starts = self.evaluation.evidence, self.evaluation.starts
-        limits = evidence.rule.bounds.T
+        limits = evidence.bounds.T
         draws = [np.clip(theta, *limits) for theta in self.posterior.draws(count, rng)]
         return replace(self, others=[evidence.at(theta, starts) for theta in draws])
 
@@ -118,7 +118,7 @@ class FittedProcess:
         moved = self.response.cavities if tuned_without and self.responds else here
         if not self.others:
             return moved
-        mixed = self._mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
+        mixed = self.mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
         # What leaving the row out of the tuning changes is the same as without averaging.
         return [
             Marginals(c.mean + m.mean - h.mean, c.variance * m.variance / h.variance)
@@ -126,7 +126,7 @@ class FittedProcess:
         ]
 
     @staticmethod
-    def _mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
+    def mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
         """Return mean and variance of mixtures with equal weights, for each target."""
         found = []
         for members in zip(*parts, strict=True):
@@ -156,13 +156,25 @@ class FittedProcess:
         return self.evaluation.fits
 
     def log_evidence(self, theta: Array, eval_gradient: bool = False) -> tuple[float, Array]:
-        """Return the log evidence at other hyperparameters, and its gradient or zeros."""
+        """Return the log evidence at other hyperparameters, and its gradient or zeros.
+
+        If these are the kernel's alone, those of the likelihood stay as they are.
+        """
         zero = np.zeros_like(theta)
         try:
-            found = self.evaluation.evidence.at(theta)
-            return found.value, found.gradient if eval_gradient else zero
+            found = self._evaluated(theta)
+            return found.value, found.gradient[: len(theta)] if eval_gradient else zero
         except NotPositiveDefiniteError:
             return -np.inf, zero
+
+    def moved(self, theta: Array) -> "FittedProcess":
+        """Return the process at other hyperparameters, which count as given and not as tuned."""
+        return FittedProcess(self._evaluated(theta), self.columns)
+
+    def _evaluated(self, theta: Array) -> Evaluation:
+        here, rest = self.evaluation, self.evaluation.theta[len(theta) :]
+        theta = np.concatenate([theta, rest])
+        return here if np.array_equal(theta, here.theta) else here.evidence.at(theta)
 
     def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return mean and variance of each latent function at new inputs."""
@@ -173,12 +185,16 @@ class FittedProcess:
     def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
         """Return the same for a block of new inputs."""
         found = [self._at(e, X, prior_variance) for e in (self.evaluation, *self.others)]
-        return self._mixed(found) if self.others else found[0]
+        return self.mixed(found) if self.others else found[0]
 
     def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
         cross = self._cross(X, evaluation)
         own = evaluation.prior.rule.diag(X) if prior_variance is None else prior_variance
-        return [fit.posterior.predict(cross, own) for fit in evaluation.fits]
+        found, drift = [], evaluation.likelihood.drift(X)
+        for fit in evaluation.fits:
+            q = fit.posterior.predict(cross, own)
+            found.append(q._replace(mean=q.mean + drift))
+        return found
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
@@ -191,19 +207,24 @@ class FittedProcess:
 
     def _means(self, evaluation: Evaluation, X: Any) -> list[Array]:
         cross = self._cross(X, evaluation)
-        return [fit.posterior.predicted_mean(cross) for fit in evaluation.fits]
+        drift = evaluation.likelihood.drift(X)
+        return [fit.posterior.predicted_mean(cross) + drift for fit in evaluation.fits]
 
-    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
+    def log_proba(
+        self, X: Any, prior_variance: Array | None = None, shift: Any = 0.0
+    ) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        return binary_log_proba(self._likelihood, self.at(X, prior_variance)[0])
+        q = self.at(X, prior_variance)[0]
+        return binary_log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
 
     def loo_log_proba(self, tuned_without: bool = True) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return binary_log_proba(self._likelihood, self.cavities(tuned_without)[0])
+        return binary_log_proba(self.likelihood, self.cavities(tuned_without)[0])
 
     @property
-    def _likelihood(self) -> Likelihood:
-        return self.evaluation.evidence.likelihood
+    def likelihood(self) -> Likelihood:
+        """The likelihood at the tuned hyperparameters, with what belongs to the training rows."""
+        return self.evaluation.likelihood
 
     def covariance(self, X: Any) -> Array:
         """Return the posterior covariance of the first latent function among new inputs."""
@@ -235,22 +256,31 @@ class FittedProcess:
         F = semidefinite_factor(C, tol)
         drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
         mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
-        return np.asarray(mean[:, None] + drawn)
+        return np.asarray((mean + evaluation.likelihood.drift(X))[:, None] + drawn)
 
     def drawn_log_proba(self, X: Any, count: int, rng: Any) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) for functions so drawn, each of shape (count, inputs)."""
-        f, noise = self.draws(X, count, rng)[0], self.rule.noise(X)
+        likelihood, noise = self.likelihood.bare, self.rule.noise(X)
+        f = self.draws(X, count, rng)[0]
         if np.any(noise):
-            return binary_log_proba(self._likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
+            return binary_log_proba(likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
         one = np.ones_like(f)
-        return self._likelihood.log_prob(-one, f), self._likelihood.log_prob(one, f)
+        return likelihood.log_prob(-one, f), likelihood.log_prob(one, f)
 
     def averages(self, sets: Iterable[Any]) -> list[Marginals]:
         """Return mean and variance of each latent function's average over each set of inputs."""
         here, rule = self.evaluation, self.rule
-        found = [(self._cross(X, here).mean(axis=0), rule.matrix(X, X).mean()) for X in sets]
-        cross, own = (np.array(part) for part in zip(*found, strict=True))
-        return [fit.posterior.predict(cross, own) for fit in self.fits]
+        found = [
+            (
+                self._cross(X, here).mean(axis=0),
+                rule.matrix(X, X).mean(),
+                np.mean(self.likelihood.drift(X)),
+            )
+            for X in sets
+        ]
+        cross, own, drift = (np.array(part) for part in zip(*found, strict=True))
+        each = [fit.posterior.predict(cross, own) for fit in self.fits]
+        return [q._replace(mean=q.mean + drift) for q in each]
 
     def _cross(self, X: Any, evaluation: Evaluation) -> Array:
         """Return what the posteriors need of new inputs."""

@@ -64,7 +64,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     header |= {
         "estimator": type(estimator).__name__,
-        "inference": method(estimator.inference).name,
+        "inference": fitted_model(estimator).fits[0].method.name,
         "feature_names": None if names is None else [str(name) for name in names],
     }
     if isinstance(estimator, GaussianProcessClassifier):
@@ -167,7 +167,7 @@ def restored(
     ]
     scaling = _scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
-    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None)
+    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None, None)
     found = FittedModel(processes, rows, absent, split, **scaling)
     options.update(_attributes(found, n_features, classes))
     return estimator

@@ -121,7 +121,7 @@ class HyperPosterior:
         """Derivatives of each cavity's mean and log variance in t, (n, k) each, by target."""
         found = []
         for i, fit in enumerate(self.evaluation.fits):
-            here, others = fit.cavities, [there.cavities[i] for there in self.neighbours]
+            here, others = fit.unseen, [there.cavities[i] for there in self.neighbours]
             mean = [(c.mean - here.mean) / _STEP for c in others]
             log_v = [np.log(c.variance / here.variance) / _STEP for c in others]
             shape = (len(others), len(here.mean))
@@ -159,7 +159,7 @@ def posterior_at(
 
 def _beside(evaluation: Evaluation, step: Array) -> Neighbour:
     found = evaluation.evidence.at(evaluation.theta + step, evaluation.starts)
-    return Neighbour(found.gradient, [fit.cavities for fit in found.fits])
+    return Neighbour(found.gradient, [fit.unseen for fit in found.fits])
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _around(
     progress: Progress | None,
 ) -> tuple[HyperPosterior, int]:
     """Return the posterior around the maximum found from z, and how many evaluations it took."""
-    objective, bounds = Objective(loosened(evidence), progress), evidence.rule.bounds
+    objective, bounds = Objective(loosened(evidence), progress), evidence.bounds
     objective.starts = starts
 
     def at(z: Array) -> tuple[float, Array]:

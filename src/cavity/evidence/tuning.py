@@ -16,12 +16,12 @@ from cavity.arrays.threads import is_small, one_thread
 from cavity.evidence.evidence import Evidence
 from cavity.evidence.objective import Objective, l_bfgs_b, named_failure
 from cavity.inference import WarmStart
-from cavity.priors import KernelRule
 from cavity.sites import Rows
 
-_TUNING_TOL = {True: 1e-4, False: 1e-6}
+_TUNING_TOL = {True: 3e-5, False: 1e-6}
 """Residual of an inference that is good enough for a search, by whether its evidence is stationary
-in what is iterated: then its error is the square of the residual."""
+in what is iterated: then its error is the square of the residual. That of the gradient is not: at
+1e-4, which saves 5% of the factorisations, twice as many searches end on a slope above 1e-4."""
 
 Optimizer = Callable[..., tuple[Array, float]]
 """scikit-learn's signature: optimizer(objective, initial_theta, bounds) → (theta, minimum)."""
@@ -61,7 +61,7 @@ class Optimum:
     failure: NotPositiveDefiniteError | None = None
     """Why no evaluation succeeded."""
     at_bounds: list[str] = field(default_factory=list)
-    """In words, which hyperparameters ended at a bound."""
+    """In scikit-learn's words, which hyperparameters ended at a bound."""
     starts: Sequence[WarmStart] | None = None
     """Where an evaluation at the optimum may begin."""
 
@@ -107,11 +107,11 @@ def tune(
     >>> y = np.sign(X[:, 0] - 1.6)
     >>> evidence = Evidence.of(rule(RBF(1.0)), X, [y], Probit(), EP(), np.ones(8))
     >>> [optimum] = tune([evidence])
-    >>> optimum.value > evidence.at(evidence.rule.theta).value
+    >>> optimum.value > evidence.at(evidence.theta).value
     True
     """
-    spaces = bounds or [evidence.rule.bounds for evidence in evidences]
-    begin = starts or [[e.rule.theta] if len(e.rule.theta) else [] for e in evidences]
+    spaces = bounds or [evidence.bounds for evidence in evidences]
+    begin = starts or [[e.theta] if len(e.theta) else [] for e in evidences]
     reporters = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
     search = optimizer if callable(optimizer) else l_bfgs_b
     jobs = [(i, theta) for i, own in enumerate(begin) for theta in own]
@@ -128,7 +128,7 @@ def tune(
                 reporter.summarise(optimum)
             found[i].append(optimum)
     each = zip(evidences, spaces, found, strict=True)
-    return [_best_of(evidence.rule, space, own) for evidence, space, own in each]
+    return [_best_of(evidence, space, own) for evidence, space, own in each]
 
 
 def maximise(
@@ -203,29 +203,36 @@ def _tune_from(
     return Optimum(theta, -float(value), found.usable, *cost, starts=starts)
 
 
-def _best_of(rule: KernelRule, bounds: Array, optima: Sequence[Optimum]) -> Optimum:
+def _best_of(evidence: Evidence, bounds: Array, optima: Sequence[Optimum]) -> Optimum:
     """Return the highest optimum, the first of equals; raise if all searches have failed.
 
     A high evidence of an inference far from a solution counts only if there is no other.
     """
     if not optima:
-        return Optimum(rule.theta, np.nan, True, 0, 0.0)
+        return Optimum(evidence.theta, np.nan, True, 0, 0.0)
     best = max(optima, key=lambda optimum: (optimum.trusted, optimum.value))
     if best.failure is not None:
-        with named_failure(rule):
+        with named_failure(evidence.rule):
             raise best.failure
-    return replace(best, at_bounds=at_bounds(rule.names, bounds, best.theta))
+    return replace(best, at_bounds=at_bounds(evidence.names, bounds, best.theta))
 
 
 def at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
-    """Say which hyperparameters ended at a bound."""
-    lower, upper = bounds.T
-    at_lower, at_upper = np.isclose(theta, lower, atol=1e-3), np.isclose(theta, upper, atol=1e-3)
-    return [
-        f"{name} = {np.exp(value):.3g} at its {'lower' if low else 'upper'} bound"
-        for name, value, low, high in zip(names, theta, at_lower, at_upper, strict=True)
-        if low or high
-    ]
+    """Say which hyperparameters ended at a bound, in scikit-learn's words."""
+    close = np.isclose(bounds, theta[:, None], atol=1e-3)
+    found = zip(names, bounds, close, strict=True)
+    return [_limited(name, own, bool(low)) for name, own, (low, high) in found if low or high]
+
+
+def _limited(name: str, bounds: Array, lower: bool) -> str:
+    parameter, _, dimension = name.removesuffix("]").partition("[")
+    bound = float(f"{np.exp(bounds[0 if lower else 1]):.12g}")  # the logarithm has rounded it
+    side, change = ("lower", "Decreasing") if lower else ("upper", "Increasing")
+    return (
+        f"The optimal value found for dimension {dimension or 0} of parameter {parameter} is close "
+        f"to the specified {side} bound {bound}. {change} the bound and calling fit again may find "
+        "a better value."
+    )
 
 
 def loosened(evidence: Evidence) -> Evidence:

@@ -12,6 +12,7 @@ from cavity.likelihoods.poisson import Poisson
 from cavity.likelihoods.powered import Powered
 from cavity.likelihoods.probit import Probit, Step
 from cavity.likelihoods.quantiles import quantiles
+from cavity.likelihoods.shifted import Shifted, Trend
 from cavity.likelihoods.student_t import StudentT
 
 __all__ = [
@@ -27,8 +28,10 @@ __all__ = [
     "Poisson",
     "Powered",
     "Probit",
+    "Shifted",
     "Step",
     "StudentT",
+    "Trend",
     "likelihood",
     "quantiles",
 ]

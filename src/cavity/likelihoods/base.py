@@ -15,7 +15,7 @@ from cavity.likelihoods import numerical
 from cavity.likelihoods.targets import DESCRIPTIONS, check_support
 from cavity.sites import Marginals, Moments
 
-_STEP = 1e-3
+STEP = 1e-3
 """Of fourth-order differences in θ: their error is about 1e-12."""
 
 REGISTRY: dict[str, Callable[[], Likelihood]] = {}
@@ -184,6 +184,29 @@ class Likelihood(ABC):
     noise_variance: Array | float = 0.0
     """Variance of the Gaussian noise on f that p(y|f) includes."""
 
+    shift: Any = 0.0
+    """What is added to the latent value of each row, a known offset or a trend."""
+
+    def drift(self, X: Any) -> Any:
+        """Return the trend at new inputs, which is added to their latent values."""
+        return 0.0
+
+    drift_slopes: Any = 0.0
+    """The trend's gradient in the inputs."""
+
+    def in_units(self, origin: float, scale: float) -> Likelihood:
+        """Return the likelihood of targets (y − origin)/scale."""
+        return self
+
+    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+        """Return the latent value whose mean is that of the targets; 0 unless the link is a log."""
+        return 0.0
+
+    @property
+    def bare(self) -> Likelihood:
+        """The likelihood without what belongs to its rows, such as their offsets."""
+        return self
+
     @property
     def concave(self) -> bool:
         """Whether log p is concave in f, so that every site has a precision of at least zero."""
@@ -214,13 +237,16 @@ class Likelihood(ABC):
         return [name for name in self.tunes if getattr(self, f"{name}_bounds") != "fixed"]
 
     def in_theta(self, what: Callable[[Likelihood], Array]) -> list[Array]:
-        """Return the derivative of something in each of these parameters, by differences."""
+        """Return the derivative in each of these parameters, by differences.
+
+        ``what`` returns one number for each row, which depends on no other row.
+        """
         theta = self.theta
 
         def along(e: Array) -> Callable[[float], Array]:
             return lambda h: what(self.with_theta(theta + h * e))
 
-        return [slope(along(e), _STEP) for e in np.eye(len(theta))]
+        return [slope(along(e), STEP) for e in np.eye(len(theta))]
 
 
 def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:
@@ -232,6 +258,11 @@ def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:
 def take(parameter: Any, rows: slice) -> Any:
     """Return the entries of a parameter that may be one for all examples or one for each."""
     return parameter[rows] if getattr(parameter, "ndim", 0) else parameter
+
+
+def in_units(bounds: Any, scale: float) -> Any:
+    """Return limits in units of scale; those that are fixed stay so."""
+    return bounds if isinstance(bounds, str) else tuple(b / scale for b in bounds)
 
 
 def require_positive(name: str, value: Any) -> None:

@@ -7,7 +7,7 @@ from scipy import special
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood
-from cavity.likelihoods.rates import log_normal, rate
+from cavity.likelihoods.rates import log_mean, log_normal, rate
 from cavity.sites import Marginals, Moments
 
 
@@ -56,6 +56,10 @@ class Poisson(Likelihood, name="poisson"):
         whole = np.floor(to_numpy(y + 0.0 * f))
         p = special.gammaincc(np.maximum(whole, 0.0) + 1.0, to_numpy(rate(f)))
         return same_kind(np.where(whole < 0.0, 0.0, p), f)
+
+    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+        """Return the log of the mean rate."""
+        return log_mean(y, weight, offset)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − y + μ]."""

@@ -1,7 +1,7 @@
 """Noise with heavy tails: outliers are possible, and so forgiven."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ from scipy import special
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods import scale_mixture
-from cavity.likelihoods.base import Likelihood, require_positive
+from cavity.likelihoods.base import Likelihood, in_units, require_positive
 from cavity.likelihoods.normal import standardise
 from cavity.likelihoods.stirling import log_rising
 from cavity.sites import Marginals, Moments
@@ -90,6 +90,11 @@ class StudentT(Likelihood, name="student_t"):
         """Draw f plus noise."""
         noise = self.scale * rng.standard_t(self.degrees_of_freedom, f.shape)
         return f + same_kind(noise, f)
+
+    def in_units(self, origin: float, scale: float) -> Likelihood:
+        """Return the likelihood of targets (y − origin)/scale."""
+        bounds = in_units(self.scale_bounds, scale)
+        return replace(self, scale=self.scale / scale, scale_bounds=bounds)
 
     def mean(self, f: Array) -> Array:
         """Return f."""

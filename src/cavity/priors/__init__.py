@@ -2,6 +2,7 @@
 
 from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, RowsPosterior
 from cavity.priors.dense import DensePosterior, DensePrior
+from cavity.priors.gradients import mean_gradient, variance_gradient
 from cavity.priors.inducing import InducingPosterior, InducingPrior
 from cavity.priors.low_rank import InducingRows, low_rank_of
 from cavity.priors.selection import Points, choose_points
@@ -21,4 +22,6 @@ __all__ = [
     "RowsPosterior",
     "choose_points",
     "low_rank_of",
+    "mean_gradient",
+    "variance_gradient",
 ]

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate
 
 from cavity.arrays import Array
+from cavity.arrays.differences import bend
 from cavity.likelihoods import Likelihood, numerical
 from cavity.likelihoods.targets import SUPPORTS
 from cavity.sites import Marginals, Moments
@@ -173,15 +174,9 @@ def _check_tilted(lik: Likelihood, y: float) -> None:
     # Differences of d2 lose nine digits at second order, on cumulants measured in units of v.
     third = _slope(lambda m: lik.tilted(y, Marginals(m, v)).d2, c.mean)
     assert_allclose(c3 / v**1.5, v**1.5 * third, atol=1e-6, err_msg="cumulants: the third")
-    fourth = _bend(lambda m: lik.tilted(y, Marginals(m, v)).d2, c.mean, 0.02 * np.sqrt(v))
+    sd = np.sqrt(v)
+    fourth = bend(lambda h: lik.tilted(y, Marginals(c.mean + h * sd, v)).d2, 0.02) / v
     assert_allclose(c4 / v**2, v**2 * fourth, atol=1e-5, err_msg="cumulants: the fourth")
-
-
-def _bend(function: Callable[[Array], Array], x: Array, h: Array) -> Array:
-    """Return the second difference quotient of fourth order."""
-    near = function(x + h) + function(x - h)
-    far = function(x + 2 * h) + function(x - 2 * h)
-    return (16 * near - far - 30 * function(x)) / (12 * h**2)
 
 
 def _check_slopes(
