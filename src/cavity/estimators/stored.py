@@ -1,7 +1,8 @@
 """Fitted estimators as numbers and names, and back without another fit."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -178,13 +179,16 @@ def restored(
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
     latents = SIGNS if split is None else latents_of(estimator, split)
-    about = n_features, _likelihood(options, arrays, classes), method(options["inference"]), latents
+    given = partial(_likelihood, options, arrays, classes)
+    about = n_features, given, method(options["inference"]), latents
     processes = [
         _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
     ]
     scaling = _scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
     rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None, None)
+    if any((p.likelihood.support in _LABELS) != (classes is not None) for p in processes):
+        raise ValueError("its likelihood does not fit its targets")
     level = float(fit.get("level", 0.0))
     if not np.isfinite(level):
         raise ValueError("its level is not finite")
@@ -266,7 +270,7 @@ def _process(
     about: Mapping[str, Any],
     arrays: _Arrays,
     n_features: int,
-    model: Likelihood,
+    given: Callable[[], Likelihood],
     how: Method,
     latents: Latents,
 ) -> FittedProcess:
@@ -282,7 +286,7 @@ def _process(
         prior = InducingPrior(kernel, Z, W)
     # More columns than the kernel has length scales would fail during a prediction.
     kernel.diag(prior.points[:1])
-    none, model = ForgottenRows(), _with_trend(_known(about, model), arrays, n_features)
+    none, model = ForgottenRows(), _with_trend(_known(about, given), arrays, n_features)
     evidence = Evidence(kernel, [none], model, how, none.reduce)
     problem, fits = Problem(model, prior, none), []
     for j, (value, report) in enumerate(zip(about["log_evidence"], about["reports"], strict=True)):
@@ -293,15 +297,10 @@ def _process(
     return FittedProcess(evaluation, coverage=coverage, latents=latents)
 
 
-def _known(about: Mapping[str, Any], given: Likelihood) -> Likelihood:
+def _known(about: Mapping[str, Any], given: Callable[[], Likelihood]) -> Likelihood:
     """Return a process's own likelihood; files of earlier versions have one for all."""
     own = about.get("likelihood")
-    if own is None:
-        return given
-    found = likelihood(likelihood_from_json(own))
-    if (found.support in _LABELS) != (given.support in _LABELS):
-        raise ValueError("its likelihood does not fit its targets")
-    return found
+    return given() if own is None else likelihood(likelihood_from_json(own))
 
 
 def _with_trend(model: Likelihood, arrays: _Arrays, n_features: int) -> Likelihood:
