@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
@@ -24,6 +23,7 @@ from cavity.estimators.validation import (
 )
 from cavity.likelihoods import Gaussian, Likelihood, Shifted
 from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
+from cavity.model_selection.populations import checked_sizes, population
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
@@ -39,7 +39,6 @@ from cavity.resampling.pool import Examples
 from cavity.resampling.scores import Losses, class_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
-_MOST_SIZES = 200
 _WHAT = "Learning curves need"
 
 
@@ -224,8 +223,8 @@ def pools_of(
         raise ValueError("Give X and y: only a model with inducing points keeps its rows.")
     X = inputs_of(model, before, X)
     offset = _offset_of(fitted, offset, len(X))
-    y, share = _labels(model, X, y), _population(sample_weight, len(X))
-    sizes = _check_sizes(train_sizes, resampling, share)
+    y, share = _labels(model, X, y), population(sample_weight, len(X))
+    sizes = checked_sizes(train_sizes, resampling, share)
     found = PoolInputs(model, fitted, before, X, y, share, resampling, sizes, retune)
     return replace(found, offset=offset)
 
@@ -248,23 +247,27 @@ def _in_blocks(
     resampling: str,
     sample_weight: Any,
     retune: bool,
+    offset: Any,
 ) -> BlockInputs:
     """Return the rows behind a fitted estimator with inducing points."""
     fitted, share, labels = fitted_model(model), None, None
     if len(fitted.fits) > len(fitted.processes):
         raise ValueError("Learning curves need one target; this model has several.")
     if X is None or is_table(X):
+        if offset is not None or (X is not None and fitted.has_offsets):
+            raise ValueError("offset= needs the rows as arrays X and y, which it belongs to.")
         table = X if y is None or X is None else X.with_targets(y)
         weight = weights_of(fitted.fits[0].problem.rows if table is None else table)
     else:
         inputs = inputs_of(model, before, X)
         labels, weight = _labels(model, inputs, y), sample_weight
+        offset = _offset_of(fitted, offset, len(labels))
         table = inputs, labels
     if weight is not None:
-        share = _population(weight, len(weight))
-    pools = block_pools(fitted, table, share, retune=retune)
+        share = population(weight, len(weight))
+    pools = block_pools(fitted, table, share, retune=retune, offset=offset)
     each = np.full(pools[0].size, 1.0 / pools[0].size) if share is None else share
-    sizes = _check_sizes(train_sizes, resampling, each)
+    sizes = checked_sizes(train_sizes, resampling, each)
     return BlockInputs(model, fitted, before, pools, labels, resampling, sizes)
 
 
@@ -308,42 +311,3 @@ def _labels(model: Any, X: Any, y: Any) -> Array:
             f"classes are {model.classes_.tolist()}."
         )
     return y
-
-
-def _population(sample_weight: Any, n: int) -> Array:
-    """Return each example's share of the population."""
-    if sample_weight is None:
-        return np.full(n, 1.0 / n)
-    weight = _check_sample_weight(
-        sample_weight, np.empty((n, 1)), ensure_non_negative=True, dtype=np.float64
-    )
-    if not np.any(weight):
-        raise ValueError("All sample weights are zero: there is nothing to draw from.")
-    return weight / weight.sum()
-
-
-def _check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
-    """Return increasing training sizes, as numbers of examples."""
-    n = len(share)
-    sizes = np.atleast_1d(np.asarray(train_sizes))
-    if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iuf":
-        raise ValueError(
-            f"train_sizes must be a sequence of integers or fractions; got {train_sizes!r}."
-        )
-    if sizes.size > min(_MOST_SIZES, n):
-        raise ValueError(
-            f"train_sizes has {sizes.size} entries for {n} examples: give at most "
-            f"{min(_MOST_SIZES, n)}; curve.forecast() gives any size in between."
-        )
-    if not np.all(np.isfinite(sizes)) or np.any(sizes <= 0):
-        raise ValueError(f"train_sizes must be positive; got {train_sizes!r}.")
-    if sizes.dtype.kind == "f":
-        sizes = np.maximum(np.round(sizes * n), 1.0)
-    sizes = np.unique(sizes.astype(float))
-    most = 1.0 / np.max(share)
-    if resampling == "subsample" and sizes[-1] > most * (1.0 + 1e-12):
-        raise ValueError(
-            f"Without replacement a training set has at most {int(most + 1e-9)} examples here; "
-            f"got {sizes[-1]:.0f}. Fractions lie between 0 and 1; or use resampling='bootstrap'."
-        )
-    return sizes
