@@ -198,9 +198,9 @@ def _likelihood_of(
         )
     base, noises = process.likelihood.bare, np.asarray(process.rule.noise(process.X_train_))
     same = np.allclose(noises, noises[0], rtol=1e-6)
-    base = base.with_noise(float(noises[0])) if same and noises[0] else base
+    noisy = base.with_noise(float(noises[0])) if same and noises[0] else base
     added = fitted.shift_of(offset) + (0.0 if X is None else process.likelihood.drift(X))
-    return Shifted.rows(process.likelihood.bare if base is None else base, X, added)
+    return Shifted.rows(base if noisy is None else noisy, X, added)
 
 
 def _is_that_of(fitted: FittedModel, table: Any, offset: Array | None) -> bool:
