@@ -14,7 +14,7 @@ _ROUNDS = 40
 _FARTHEST = 5.0
 # A precision may fall to this share of itself in a round.
 _LEAST = 0.1
-_BOUND_ROUNDS, _BOUND_TOL = 500, 1e-10
+_BOUND_ROUNDS, _BOUND_TOL = 60, 1e-9
 
 
 def site_moments(likelihood: Likelihood) -> Callable[[Array, Marginals], Moments]:
@@ -27,15 +27,22 @@ def site_moments(likelihood: Likelihood) -> Callable[[Array, Marginals], Moments
 
 
 def _bound_moments(likelihood: Likelihood, y: Array, c: Marginals) -> Moments:
-    """Raise the bound of single examples until q(f) and the hidden variable agree."""
-    q = c
+    """Find where q(f) and the hidden variable agree, by steps extrapolated from the last two."""
+    scale = np.sqrt(c.variance)
+    x, last = np.zeros((2, *c.mean.shape)), None
     for _ in range(_BOUND_ROUNDS):
+        d1, d2 = _together(c, Sites(x[0] / c.variance, x[1] / scale), 1.0)
+        q = Marginals(c.mean + c.variance * d1, c.variance * (1.0 + c.variance * d2))
         log_z, slope, minus_tau = likelihood.mixture(y, q)
-        d1, d2 = _together(c, expand(q.mean, slope, minus_tau), 1.0)
-        last, q = q, Marginals(c.mean + c.variance * d1, c.variance * (1.0 + c.variance * d2))
-        moved = np.abs(q.mean - last.mean) / np.sqrt(q.variance)
-        if np.max(moved + np.abs(q.variance / last.variance - 1.0)) < _BOUND_TOL:
+        new = expand(q.mean, slope, minus_tau)
+        f = np.stack([new.tau * c.variance, new.nu * scale]) - x
+        # In units of the posterior, which a strong site makes narrow.
+        if np.max(np.abs(f) / (1.0 + np.abs(x))) < _BOUND_TOL:
             break
+        step = f if last is None else _extrapolate(x, f, last)
+        last, x = (x, f), x + step
+        x[0] = np.maximum(x[0], _LEAST * last[0][0])
+    d1, d2 = _together(c, new, 1.0)
     return Moments(log_z, d1, d2)
 
 

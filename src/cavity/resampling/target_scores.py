@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 
 from cavity.arrays import Array
 from cavity.likelihoods import surprise
-from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, Targets
 from cavity.resampling.scores import NODES, Losses, Scores, drawn, target_scores
 from cavity.resampling.theories import average_over_fields
@@ -66,12 +65,11 @@ class RegressionScores(Scores):
         [c], [pool] = averages, self.pools
         return surprise(pool.likelihood, pool.y, Marginals(c.R, c.G + c.V))
 
-    def pool_error(
-        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
-    ) -> Array:
+    def pool_error(self, pool: Sequence[Averages], /, *drawn_from: Any) -> Array:
         """Return squared errors; of other than Gaussian targets for each number of draws."""
         if self.pools[0].likelihood.quadratic:
             return self._squares(pool[0])
+        held_out, occupancy = drawn_from
         p = occupancy.probability
         each = zip([1.0 - p.sum(axis=0), *p], self._drawn(held_out[0], occupancy.s), strict=True)
         return np.asarray(sum(p_s * error for p_s, error in each))
