@@ -30,6 +30,15 @@ class Marginals(NamedTuple):
     variance: Array
 
 
+class ClassMarginals(NamedTuple):
+    """One Gaussian per example over the latent values of all classes."""
+
+    mean: Array
+    """Of shape (n, C)."""
+    covariance: Array
+    """Of shape (n, C, C)."""
+
+
 class Sites(NamedTuple):
     """Natural parameters of one Gaussian site per example, summed over its copies."""
 
