@@ -50,6 +50,8 @@ class BlockInputs:
     sizes: Array
     dense: ClassVar[bool] = False
     """Whether the covariances of all examples are a matrix."""
+    uncounted: ClassVar[str] = ""
+    """What a curve leaves out, in words: nothing."""
 
     @property
     def rank(self) -> int:

@@ -24,6 +24,7 @@ from cavity.resampling import (
     Scores,
     SizeSolution,
     mixtures,
+    solve_class_sizes,
     solve_on_blocks,
     solve_sizes,
 )
@@ -48,6 +49,10 @@ def learning_curve(
     n_kernels: int = 20,
 ) -> LearningCurve:
     """Return the average error on unseen data for training sets of any size, by theory.
+
+    For a classifier with multi_class="multinomial" all classes' latent values are averaged over
+    together, correlated as they are. Time is then proportional to (n (C − 1))³ and memory to (n (C
+    − 1))², for at most 4,000 of these n (C − 1) rows, and the kernel stays as tuned on all rows.
 
     If the kernel was tuned on this table, the curve is that of models tuned on each training set;
     at the size of the table it is the estimator's leave-one-out. With kernel="auto" or a
@@ -111,8 +116,7 @@ def learning_curve(
     _check_theory(theory, resampling)
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
     theory = _theory_for(inputs, theory)
-    solver: Any = solve_sizes if inputs.dense else solve_on_blocks
-    solve = partial(solver, theory=theory, tol=tol, max_iter=max_iter)
+    solve = partial(_solver_of(inputs, theory), tol=tol, max_iter=max_iter)
     source_of = _source_of(inputs, theory, solve, random_state, n_kernels)
     with threads_for(inputs.rank):
         by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
@@ -145,6 +149,13 @@ def _theory_for(inputs: PoolInputs | BlockInputs, theory: str) -> str:
             "inducing points does not have: use theory='cavity'."
         )
     return theory
+
+
+def _solver_of(inputs: Any, theory: str) -> Callable[..., Any]:
+    """Return what finds averages from pool, sizes and law."""
+    if not inputs.dense:
+        return partial(solve_on_blocks, theory=theory)
+    return solve_class_sizes if inputs.joint else partial(solve_sizes, theory=theory)
 
 
 def _source_of(
@@ -227,7 +238,7 @@ class TheorySource(Source):
         each = zip(self.points, self.expanded, strict=True)
         pool_errors += absent * np.stack([new.error - old.error for new, old in each])
         means["pool_error"] = pool_errors @ share
-        G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
+        G = np.array([np.mean([c.variance @ share for c in of_size]) for of_size in pools])
         means["posterior_variance"] = G * scores.scale**2
         return means
 
@@ -242,6 +253,7 @@ class TheorySource(Source):
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""
+        self.inputs.scores.check_measurable()
         score = partial(_measured, g)
         found = np.stack([score(self.inputs.scores, averages) for averages in self.held_out])
         return found @ self.inputs.share + self.price.measured(self.different, score)

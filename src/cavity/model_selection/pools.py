@@ -29,11 +29,14 @@ from cavity.resampling import (
     LAWS,
     Averages,
     BinaryScores,
+    ClassPool,
+    JointScores,
     MulticlassScores,
     Pool,
     RegressionScores,
     Scores,
     TuningEffect,
+    check_size,
 )
 from cavity.resampling.scores import Losses, class_scores, target_scores
 
@@ -67,6 +70,22 @@ class PoolInputs:
     """Whether the covariances of all examples are a matrix."""
 
     @property
+    def joint(self) -> bool:
+        """Whether one model has the latent values of more than two classes."""
+        coding = self.fitted.coding
+        return coding is not None and coding.n_tasks == 1 and coding.n_classes > 2
+
+    @property
+    def uncounted(self) -> str:
+        """What a curve of this table leaves out, in words, or nothing."""
+        if not (self.joint and self.retune and self.fitted.processes[0].tuned):
+            return ""
+        return (
+            "The price of tuning the kernel on fewer rows is not counted: the kernel is that of "
+            "the whole table."
+        )
+
+    @property
     def classes(self) -> Array | None:
         """The classes, in the order of their codes; None for a real target."""
         return getattr(self.model, "classes_", None)
@@ -84,7 +103,7 @@ class PoolInputs:
     @property
     def rank(self) -> int:
         """The size of the matrices that are factored."""
-        return self.n
+        return self.n * (self.fitted.coding.n_classes - 1) if self.joint else self.n
 
     def labels(self, index: Array) -> Array:
         """Return the labels of some examples."""
@@ -98,8 +117,11 @@ class PoolInputs:
         return likelihood(self.model.likelihood)
 
     @cached_property
-    def pools(self) -> list[Pool]:
-        """A pool for each latent function."""
+    def pools(self) -> list[Any]:
+        """A pool for each latent function, or one for all classes together."""
+        if self.joint:
+            check_size(self.n, self.fitted.coding.n_classes)
+            return [self._class_pool(self.fitted.processes[0])]
         each = zip(self.fitted.processes, self._targets(), strict=True)
         return [self._pool(process, y) for process, y in each]
 
@@ -110,9 +132,16 @@ class PoolInputs:
             return [(self.y - self.fitted.origin) / self.fitted.scale]
         if not coding.has_proba:
             raise ValueError(
-                "Learning curves of more than two classes need multi_class='one_vs_rest'."
+                "Learning curves of more than two classes need multi_class='multinomial' or "
+                "'one_vs_rest'."
             )
         return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
+
+    def _class_pool(self, process: FittedProcess) -> ClassPool:
+        """Return a pool of all classes. An example that is drawn twice keeps the kernel's noise."""
+        codes = np.searchsorted(self.model.classes_, self.y)
+        prior = DensePrior(process.rule.matrix(self.X))
+        return ClassPool(prior, codes, self.fitted.coding.n_classes, self.share)
 
     def _pool(self, process: FittedProcess, y: Array) -> Pool:
         """Return a pool in which the likelihood includes the kernel's noise, if possible.
@@ -157,6 +186,8 @@ class PoolInputs:
         if self.classes is None:
             found = self.fitted
             return RegressionScores(self.pools, float(found.scale), float(found.origin))
+        if self.joint:
+            return JointScores(self.pools)
         return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:

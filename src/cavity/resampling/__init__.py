@@ -18,6 +18,9 @@ from cavity.resampling.known import (
     periodic_squared_exponential,
     sollich_curve,
 )
+from cavity.resampling.label_scores import JointScores
+from cavity.resampling.label_sizes import ClassPool, ClassSolution, check_size, solve_class_sizes
+from cavity.resampling.labels import ClassAverages
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
 from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
@@ -32,6 +35,10 @@ __all__ = [
     "BinaryScores",
     "BlockPool",
     "BlockSolution",
+    "ClassAverages",
+    "ClassPool",
+    "ClassSolution",
+    "JointScores",
     "EffectiveSites",
     "MulticlassScores",
     "Pool",
@@ -42,6 +49,7 @@ __all__ = [
     "Tally",
     "TuningEffect",
     "apparent_tally",
+    "check_size",
     "log_odds_against",
     "mixtures",
     "opper_vivarelli_bound",
@@ -50,6 +58,7 @@ __all__ = [
     "row_averages",
     "row_scores",
     "sollich_curve",
+    "solve_class_sizes",
     "solve_on_blocks",
     "solve_sizes",
     "tally",

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -139,19 +140,37 @@ def _root(x: Array, f: Array) -> Array:
     return np.clip(between, x0, x1)
 
 
-class MulticlassScores(ClassScores):
+class SeveralClassScores(ClassScores):
+    """What the scores of more than two classes have in common: averages by quasi-Monte Carlo."""
+
+    def prediction(self, latent: Sequence[Any]) -> Array:
+        """Raise an error: one number does not tell several classes apart."""
+        raise ValueError(
+            "measure() needs a prediction of one number: two classes or a real target, not "
+            "three or more classes."
+        )
+
+    def check_measurable(self) -> None:
+        """Raise the same error."""
+        self.prediction([])
+
+
+def averaged_losses(losses: Losses) -> Losses:
+    """Average the scores of several predictions, the first axis, and set the support."""
+    error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
+    support = logsumexp(-losses.log_loss, axis=0) - np.log(len(losses.log_loss))
+    return Losses(error, log_loss, brier, support)
+
+
+class MulticlassScores(SeveralClassScores):
     """Scores of several classes, each with a latent function that separates it from the rest.
 
-    Their fields are taken to be independent given the example; averages over them are by
-    quasi-Monte Carlo.
+    Their fields are taken to be independent given the example.
     """
 
     def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
-        losses = self.losses(self._fields(averages, _DRAWS))
-        error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
-        support = logsumexp(-losses.log_loss, axis=0) - np.log(_DRAWS)
-        return Losses(error, log_loss, brier, support)
+        return averaged_losses(self.losses(self._fields(averages, _DRAWS)))
 
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the share of fields that lead to a wrong class."""
@@ -164,13 +183,6 @@ class MulticlassScores(ClassScores):
         """Return normalised log probabilities."""
         log_p = self._unnormalised(latent)
         return log_p - logsumexp(log_p, axis=-1, keepdims=True)
-
-    def prediction(self, latent: Sequence[Marginals]) -> Array:
-        """Raise an error: one number does not tell several classes apart."""
-        raise ValueError(
-            "measure() needs a prediction of one number: two classes or a real target, not "
-            f"{len(self.pools)} classes."
-        )
 
     def _fields(self, averages: Sequence[Averages], count: int) -> list[Marginals]:
         """Return draws of every latent function that fill the space evenly."""

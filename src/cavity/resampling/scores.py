@@ -110,6 +110,9 @@ class Scores(ABC):
     def prediction(self, latent: Sequence[Marginals]) -> Array:
         """Return the probability of the second class, or the target, from given marginals."""
 
+    def check_measurable(self) -> None:
+        """Raise a ValueError if predictions are not one number."""
+
     def measure(self, g: Callable[[Array, Array], Array], latent: Sequence[Marginals]) -> Array:
         """Return g(prediction, truth), of the shape of the marginals."""
         p = self.prediction(latent)
