@@ -4,6 +4,7 @@ from cavity.likelihoods.base import REGISTRY, Likelihood, Powered
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.likelihoods.logit import Logit
 from cavity.likelihoods.probit import Probit, Step
+from cavity.likelihoods.shifted import Shifted, Trend
 
 __all__ = [
     "REGISTRY",
@@ -12,7 +13,9 @@ __all__ = [
     "Logit",
     "Powered",
     "Probit",
+    "Shifted",
     "Step",
+    "Trend",
     "likelihood",
 ]
 

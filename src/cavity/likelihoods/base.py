@@ -14,7 +14,7 @@ from cavity.arrays.differences import slope
 from cavity.likelihoods import numerical
 from cavity.sites import Marginals, Moments
 
-_STEP = 1e-3
+STEP = 1e-3
 """Of fourth-order differences in θ: their error is about 1e-12."""
 
 REGISTRY: dict[str, Callable[[], Likelihood]] = {}
@@ -128,6 +128,11 @@ class Likelihood(ABC):
     """Variance of the Gaussian noise on f that p(y|f) includes."""
 
     @property
+    def bare(self) -> Likelihood:
+        """The likelihood without what belongs to its rows, such as their offsets."""
+        return self
+
+    @property
     def concave(self) -> bool:
         """Whether log p is concave in f, so that every site has a precision of at least zero."""
         return True
@@ -157,13 +162,16 @@ class Likelihood(ABC):
         return [name for name in self.tunes if getattr(self, f"{name}_bounds") != "fixed"]
 
     def in_theta(self, what: Callable[[Likelihood], Array]) -> list[Array]:
-        """Return the derivative of something in each of these parameters, by differences."""
+        """Return the derivative in each of these parameters, by differences.
+
+        ``what`` returns one number for each row, which depends on no other row.
+        """
         theta = self.theta
 
         def along(e: Array) -> Callable[[float], Array]:
             return lambda h: what(self.with_theta(theta + h * e))
 
-        return [slope(along(e), _STEP) for e in np.eye(len(theta))]
+        return [slope(along(e), STEP) for e in np.eye(len(theta))]
 
 
 @dataclass(frozen=True)
@@ -198,6 +206,11 @@ class Powered(Likelihood):
     def quadratic(self) -> bool:
         """As for the likelihood itself."""
         return self.base.quadratic
+
+    @property
+    def bare(self) -> Likelihood:
+        """The likelihood without what belongs to its rows, such as their offsets."""
+        return self
 
     @property
     def concave(self) -> bool:
