@@ -81,14 +81,12 @@ def test_copies_of_a_label_are_rows_of_a_table(n_classes):
     own = np.kron(np.eye(s), np.ones((D, D)))
     Q, m = wide @ G @ wide.swapaxes(1, 2), (wide @ h[:, :, None])[:, :, 0]
     found = orthant(m, Q + own)
-    # Back to the contrasts, which have G wide' as covariance with the differences.
-    back = np.linalg.solve(Q + own, wide @ G).swapaxes(1, 2)
-    mean = h + (back @ (found.mean - m)[:, :, None])[:, :, 0]
-    covariance = G - back @ (Q + own - found.covariance) @ back.swapaxes(1, 2)
-    there = h + (G @ slope[:, :, None])[:, :, 0]
+    tau, nu = found.sites
+    pull = (nu - tau * found.mean)[:, :, None]
+    held = tau[:, :, None] * (np.eye(s * D) - found.covariance * tau[:, None, :])
     # Two iterations of the same equations, both to a residual of about 1e-10.
-    assert there == pytest.approx(mean, abs=1e-7)
-    assert G + G @ curvature @ G == pytest.approx(covariance, abs=1e-7)
+    assert slope == pytest.approx((wide.swapaxes(1, 2) @ pull)[:, :, 0], abs=1e-7)
+    assert curvature == pytest.approx(-wide.swapaxes(1, 2) @ held @ wide, abs=1e-7)
 
 
 def _differences(codes, n_classes):
