@@ -11,10 +11,9 @@ from cavity.likelihoods.multinomial import (
     class_log_proba,
     class_log_z,
     class_tilted,
-    contrasts,
     differences,
 )
-from cavity.sites import ClassMarginals
+from cavity.sites import ClassMarginals, contrasts
 
 
 def random_classes(n_classes, n, seed, scale=1.0):

@@ -14,7 +14,7 @@ from cavity.arrays import Array
 from cavity.likelihoods.base import Likelihood
 from cavity.likelihoods.normal import hazard, standardise
 from cavity.likelihoods.probit import Probit
-from cavity.sites import ClassMarginals, Marginals, Sites, log_integral, match
+from cavity.sites import ClassMarginals, Marginals, Sites, contrasts, log_integral, match
 
 _TOL, _LOOSE, _SWEEPS = 1e-11, 1e-5, 200
 _EPS = float(np.finfo(float).eps)
@@ -40,18 +40,6 @@ class Orthant(NamedTuple):
     """Of g, given that."""
     covariance: Array
     sites: Sites
-
-
-def other_classes(codes: Array, n_classes: int) -> Array:
-    """Return the classes other than each row's own, in order, of shape (n, C − 1)."""
-    k = np.arange(n_classes - 1)
-    return k + (k >= np.asarray(codes)[:, None])
-
-
-def contrasts(codes: Array, n_classes: int) -> Array:
-    """Return the matrices A_i of shape (n, C − 1, C) with A_i f = f_y − f_j for all j ≠ y."""
-    unit = np.eye(n_classes)
-    return unit[np.asarray(codes)][:, None, :] - unit[other_classes(codes, n_classes)]
 
 
 def class_tilted(codes: Array, q: ClassMarginals) -> ClassMoments:

@@ -1,13 +1,18 @@
 """Gaussian priors over the latent values, and the posteriors that go with them."""
 
 from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, RowsPosterior
+from cavity.priors.classes import ClassPosterior, ClassPrior
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.inducing import InducingPosterior, InducingPrior
+from cavity.priors.labels import ClassLabels
 from cavity.priors.low_rank import InducingRows, low_rank_of
 from cavity.priors.selection import Points, choose_points
 
 __all__ = [
     "PRIORS",
+    "ClassLabels",
+    "ClassPosterior",
+    "ClassPrior",
     "Coupling",
     "DensePosterior",
     "DensePrior",
