@@ -32,10 +32,10 @@ def three_classes(n=45, n_classes=3):
     return 1.5 * np.eye(n_classes)[y] + rng.normal(size=(n, n_classes)), y
 
 
-def pool_of(n=45, n_classes=3, kernel=3.0 * RBF(2.0)):
+def pool_of(n=45, n_classes=3):
     """Return a pool of that many examples."""
     X, y = three_classes(n, n_classes)
-    return ClassPool(DensePrior(kernel(X)), y, n_classes, np.full(n, 1.0 / n))
+    return ClassPool(DensePrior((3.0 * RBF(2.0))(X)), y, n_classes, np.full(n, 1.0 / n))
 
 
 def random_sites(n, D, rng):
@@ -57,9 +57,10 @@ def test_two_classes_are_the_binary_probit(law):
     H = helmert(2)[:, 0]
     for a, b in zip(ours, theirs, strict=True):
         # 32 even fields for twelve Gauss nodes.
-        assert a.held_out.R @ H == pytest.approx(b.held_out.R, abs=2e-3)
-        assert H @ a.held_out.G @ H == pytest.approx(b.held_out.G, rel=2e-3)
-        assert H @ a.held_out.V @ H == pytest.approx(b.held_out.V, rel=0.02, abs=2e-3)
+        R, G, V = a.held_out.R @ H, H @ a.held_out.G @ H, H @ a.held_out.V @ H
+        assert pytest.approx(b.held_out.R, abs=2e-3) == R
+        assert pytest.approx(b.held_out.G, rel=2e-3) == G
+        assert pytest.approx(b.held_out.V, rel=0.02, abs=2e-3) == V
         joint = JointScores([ClassPool(DensePrior(K), y, 2, share)]).held_out([a.held_out])
         alone = BinaryScores([binary]).held_out([b.held_out])
         assert np.mean(joint.log_loss) == pytest.approx(np.mean(alone.log_loss), rel=2e-3)
@@ -109,7 +110,7 @@ def test_posterior_of_blocks_is_the_inverse():
     assert LabelPosterior(prior.K, sites.u).covariance() == pytest.approx(truth, abs=1e-8)
     found = AveragedLabels(prior, sites)
     V = sum(truth[:, :, j] @ sites.w[j] @ truth[:, :, j].swapaxes(1, 2) for j in range(n))
-    assert found.pool.V == pytest.approx(V, abs=1e-8)
+    assert pytest.approx(V, abs=1e-8) == found.pool.V
     others = LabelSites(
         *(np.concatenate([part[:2], 0.0 * part[2:3], part[3:]]) for part in sites[:3])
     )
@@ -134,7 +135,7 @@ def test_nothing_is_learned_from_nothing():
     pool = pool_of(30)
     [found] = solve_class_sizes(pool, np.array([1e-6]), "subsample", **OPTIONS)
     # One expected draw in a million.
-    assert found.held_out.G == pytest.approx(pool.prior.diag[:, None, None] * np.eye(3), abs=1e-5)
+    assert pytest.approx(pool.prior.diag[:, None, None] * np.eye(3), abs=1e-5) == found.held_out.G
     scores = JointScores([pool]).held_out([found.held_out])
     assert scores.log_loss == pytest.approx(np.log(3.0), abs=1e-5)
 

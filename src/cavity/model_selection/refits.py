@@ -19,7 +19,7 @@ from cavity.estimators.process import FittedProcess
 from cavity.estimators.validation import select_rows
 from cavity.inference import Method, Problem, Report
 from cavity.likelihoods import Likelihood, Probit
-from cavity.priors import ClassPrior, DensePrior, Labels
+from cavity.priors import ClassLabels, ClassPrior, DensePrior
 from cavity.resampling import Averages, ClassAverages, ClassPool, Pool
 from cavity.resampling.scores import Losses
 from cavity.sites import ClassMarginals, Marginals
@@ -106,7 +106,8 @@ class SizeRefits(NamedTuple):
     def averages(self) -> list[Any]:
         """Held-out averages of every latent function, or of all classes together."""
         n = np.maximum(self.absent.sum(axis=0), 1)
-        unbiased, found = n / np.maximum(n - 1, 1), []
+        unbiased = n / np.maximum(n - 1, 1)
+        found: list[Any] = []
         for q in self.latent:
             R = self.by_example(q.mean)
             off = q.mean - R
@@ -207,7 +208,7 @@ class JointRefitter:
             own = self.pool.prior.diag[:, None, None] * np.eye(k)
             return [Refit(ClassMarginals(nothing, own), zero, Report(True, 0, 0.0, ""))]
         weight = counts.astype(float)
-        labels = Labels.of(self.pool.codes[index], k, weight)
+        labels = ClassLabels.of(self.pool.codes[index], k, weight)
         prior = ClassPrior(K[np.ix_(index, index)], labels)
         fit = self.method.fit(Problem(Probit(), prior, labels.rows(weight)))
         return [Refit(fit.posterior.predict(K[:, index], self.pool.prior.diag), zero, fit.report)]
@@ -219,15 +220,17 @@ class Retuner:
 
     Predictions are in the units of the ``scale`` and ``origin`` of the whole table's fit. A
     training set that lacks a class cannot be tuned on: it is left to ``fixed``, which has the
-    kernel of the whole table.
+    kernel of the whole table. ``noise``, the variance of a regressor's likelihood, is in units that
+    each fit has for itself.
     """
 
     estimator: Any
     X: Any
     y: Array
-    fixed: Refitter | JointRefitter
+    fixed: Refits
     scale: float
     origin: float
+    noise: Any = 0.0
 
     def refit(self, rows: Array) -> list[Refit]:
         """Fit and tune on these rows, and predict the whole pool."""
@@ -247,9 +250,7 @@ class Retuner:
             return Refit(_with_noise(q, -own), own, fit.report)
         unit, shift = model.scale / self.scale, (model.origin - self.origin) / self.scale
         latent = Marginals(q.mean * unit + shift, (q.variance - own) * unit**2)
-        # The likelihood's noise is given in units that each fit has for itself.
-        given = self.fixed.likelihood.noise_variance if model.coding is None else 0.0
-        return Refit(latent, own * unit**2 + given * (unit**2 - 1.0), fit.report)
+        return Refit(latent, own * unit**2 + self.noise * (unit**2 - 1.0), fit.report)
 
 
 def _refit_each(refits: Refits, n: int, draws: Sequence[Array]) -> list[SizeRefits]:

@@ -124,7 +124,8 @@ def _refitter(inputs: PoolInputs) -> Any:
 
 def _retuner(inputs: PoolInputs) -> Retuner:
     scores, fixed = inputs.scores, _refitter(inputs)
-    return Retuner(inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin)
+    noise = inputs.likelihood.noise_variance if inputs.classes is None else 0.0
+    return Retuner(inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin, noise)
 
 
 @dataclass(frozen=True)

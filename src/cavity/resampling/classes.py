@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,6 +16,7 @@ from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, Targets
 from cavity.resampling.repeats import RepeatedSites
 from cavity.resampling.scores import (
+    NO_NUMBER,
     NODES,
     REACH,
     SMALLEST,
@@ -39,20 +40,20 @@ class ClassScores(Scores):
 
     task = "classification"
 
-    def __init__(self, pools: Sequence[Targets]) -> None:
+    def __init__(self, pools: Sequence[Any]) -> None:
         y = [pool.y for pool in pools]
         super().__init__(pools, np.argmax(y, axis=0) if len(y) > 1 else (y[0] > 0.0).astype(int))
 
-    def losses(self, latent: Sequence[Marginals]) -> Losses:
+    def losses(self, latent: Sequence[Any]) -> Losses:
         """Return errors, log losses and Brier scores."""
         return class_scores(self.log_proba(latent), self.truth)
 
-    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+    def doubt(self, averages: Sequence[Any], support: Array) -> Array:
         """Return the log odds against each label."""
         return log_odds_against(support)
 
     def pool_error(
-        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
+        self, pool: Sequence[Any], held_out: Sequence[Any], occupancy: Occupancy, /
     ) -> Array:
         """Return the probability of a wrong class, for each number of draws by itself.
 
@@ -64,11 +65,11 @@ class ClassScores(Scores):
         return sum(p_s * wrong for p_s, wrong in each)
 
     @abstractmethod
-    def log_proba(self, latent: Sequence[Marginals]) -> Array:
+    def log_proba(self, latent: Sequence[Any]) -> Array:
         """Return log class probabilities of shape (..., n, classes) from given marginals."""
 
     @abstractmethod
-    def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
+    def wrong(self, averages: Sequence[Any], occupations: Array) -> Iterator[Array]:
         """Yield the probability of a wrong class where an example is drawn 0, 1, 2, ... times."""
 
 
@@ -143,16 +144,11 @@ def _root(x: Array, f: Array) -> Array:
 class SeveralClassScores(ClassScores):
     """What the scores of more than two classes have in common: averages by quasi-Monte Carlo."""
 
+    measurable: ClassVar[bool] = False
+
     def prediction(self, latent: Sequence[Any]) -> Array:
         """Raise an error: one number does not tell several classes apart."""
-        raise ValueError(
-            "measure() needs a prediction of one number: two classes or a real target, not "
-            "three or more classes."
-        )
-
-    def check_measurable(self) -> None:
-        """Raise the same error."""
-        self.prediction([])
+        raise ValueError(NO_NUMBER)
 
 
 def averaged_losses(losses: Losses) -> Losses:

@@ -1,7 +1,7 @@
 """Averages over training sets of several classes at once, size by size.
 
-The same fixed point as in `averaged`, with blocks for numbers: with D = C − 1 contrasts an example's
-averages are D × D matrices, and the prior covariance of all of them is K ⊗ I.
+The same fixed point as in `averaged`, with blocks for numbers: with D = C − 1 contrasts, an
+example's averages are D × D matrices, and the prior covariance of all of them is K ⊗ I.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from cavity.resampling.sizes import SizePath
 from cavity.solvers import contraction, solve
 
 MOST = 4000
-"""Largest number of rows of the matrices, examples × (classes − 1): four of them take half a GiB."""
+"""Most rows of the matrices, examples × (classes − 1): four of them take half a GiB."""
 _MEMORY = 6
 _FASTEST = 0.05
 _SMALLEST = 1e-12

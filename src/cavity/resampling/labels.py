@@ -13,10 +13,10 @@ import numpy as np
 from scipy.stats import norm, qmc
 
 from cavity.arrays import Array
-from cavity.likelihoods.multinomial import contrasts, orthant
+from cavity.likelihoods.multinomial import orthant
 from cavity.resampling.laws import Occupancy
 from cavity.resampling.repeats import extrapolated
-from cavity.sites import ClassMarginals, Sites
+from cavity.sites import ClassMarginals, Sites, contrasts
 
 DRAWS = 32
 """Fields for the theory: scores agree with those of 512 fields to .0003, for 3 to 6 classes."""
