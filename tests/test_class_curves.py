@@ -18,7 +18,7 @@ from cavity.resampling import (
     solve_class_sizes,
     solve_sizes,
 )
-from cavity.resampling.label_sizes import AveragedLabels, Coordinates, LabelPosterior
+from cavity.resampling.label_sizes import AveragedLabels, ClassCoordinates, LabelPosterior
 from cavity.resampling.labels import LabelSites, RepeatedLabels, even_draws, helmert, root
 from cavity.sites import ClassMarginals
 
@@ -175,7 +175,7 @@ def test_averages_survive_being_packed():
     pool = pool_of(8)
     rng = np.random.default_rng(4)
     found = AveragedLabels(pool.prior, random_sites(8, 2, rng)).held_out
-    to = Coordinates(pool.prior.diag, 2)
+    to = ClassCoordinates(pool.prior.diag, 2)
     for ours, theirs in zip(to.unpack(to.pack(found))[:3], found[:3], strict=True):
         # Two eigendecompositions.
         assert ours == pytest.approx(theirs, abs=1e-10)

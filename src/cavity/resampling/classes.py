@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,7 +16,6 @@ from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, Targets
 from cavity.resampling.repeats import RepeatedSites
 from cavity.resampling.scores import (
-    NO_NUMBER,
     NODES,
     REACH,
     SMALLEST,
@@ -39,10 +38,6 @@ class ClassScores(Scores):
     """What the scores of two and of more classes have in common."""
 
     task = "classification"
-
-    def __init__(self, pools: Sequence[Any]) -> None:
-        y = [pool.y for pool in pools]
-        super().__init__(pools, np.argmax(y, axis=0) if len(y) > 1 else (y[0] > 0.0).astype(int))
 
     def losses(self, latent: Sequence[Any]) -> Losses:
         """Return errors, log losses and Brier scores."""
@@ -83,6 +78,9 @@ def _drawn(pool: Targets, c: Averages, q: Marginals, occupations: Array) -> Iter
 
 class BinaryScores(ClassScores):
     """Scores of two classes, which one latent function separates."""
+
+    def __init__(self, pools: Sequence[Targets]) -> None:
+        super().__init__(pools, (pools[0].y > 0.0).astype(int))
 
     def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
@@ -144,11 +142,14 @@ def _root(x: Array, f: Array) -> Array:
 class SeveralClassScores(ClassScores):
     """What the scores of more than two classes have in common: averages by quasi-Monte Carlo."""
 
-    measurable: ClassVar[bool] = False
+    def __init__(self, pools: Sequence[Any], truth: Array, n_classes: int) -> None:
+        super().__init__(pools, truth)
+        self.several = n_classes
 
     def prediction(self, latent: Sequence[Any]) -> Array:
         """Raise an error: one number does not tell several classes apart."""
-        raise ValueError(NO_NUMBER)
+        self.check_measurable()
+        return np.empty(0)
 
 
 def averaged_losses(losses: Losses) -> Losses:
@@ -163,6 +164,9 @@ class MulticlassScores(SeveralClassScores):
 
     Their fields are taken to be independent given the example.
     """
+
+    def __init__(self, pools: Sequence[Targets]) -> None:
+        super().__init__(pools, np.argmax([pool.y for pool in pools], axis=0), len(pools))
 
     def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""

@@ -28,21 +28,21 @@ class JointScores(SeveralClassScores):
     """Scores of classes whose latent values one model has in common: their fields correlate."""
 
     def __init__(self, pools: Sequence[ClassPool]) -> None:
-        [pool] = self.pools = pools
-        self.truth, self._n_classes = pool.codes, pool.n_classes
+        [pool] = pools
+        super().__init__(pools, pool.codes, pool.n_classes)
 
     def held_out(self, averages: Sequence[ClassAverages]) -> Losses:
         """Return errors, log losses and Brier scores."""
         [c] = averages
-        return averaged_losses(self.losses([c.fields(even_draws(self._n_classes - 1, _DRAWS))]))
+        return averaged_losses(self.losses([c.fields(even_draws(self.several - 1, _DRAWS))]))
 
     def wrong(self, averages: Sequence[ClassAverages], occupations: Array) -> Iterator[Array]:
         """Yield the share of fields that lead to a wrong class."""
-        [c], H = averages, helmert(self._n_classes)
-        q = c.fields(even_draws(self._n_classes - 1, _FEWER_DRAWS))
+        [c], H = averages, helmert(self.several)
+        q = c.fields(even_draws(self.several - 1, _FEWER_DRAWS))
         yield self._errors(q)
         excess = None if c.chi is None else H.T @ (c.chi - c.G) @ H
-        repeats = RepeatedLabels(self.truth, self._n_classes, occupations, _TOL)
+        repeats = RepeatedLabels(self.truth, self.several, occupations, _TOL)
         G = H.T @ c.G @ H
         for slope, curvature in repeats(ClassMarginals(q.mean @ H, G), excess):
             mean = q.mean + times(c.response @ H, slope)
@@ -51,7 +51,7 @@ class JointScores(SeveralClassScores):
     def log_proba(self, latent: Sequence[ClassMarginals]) -> Array:
         """Return normalised log probabilities."""
         [(mean, covariance)] = latent
-        k = self._n_classes
+        k = self.several
         flat = ClassMarginals(mean.reshape(-1, k), covariance.reshape(-1, k, k))
         return class_log_proba(flat, exact=False).reshape(mean.shape)
 

@@ -182,7 +182,7 @@ def exp_of(A: Array) -> Array:
     return np.asarray((vectors * grown[..., None, :]) @ transposed(vectors))
 
 
-class Coordinates(NamedTuple):
+class ClassCoordinates(NamedTuple):
     """Averages as one vector without dimension; ``scale`` are the prior variances."""
 
     scale: Array
@@ -230,7 +230,12 @@ class LabelPoint:
     """
 
     def __init__(
-        self, c: ClassAverages, found: AveragedLabels, sites: LabelSites, last: Any, to: Coordinates
+        self,
+        c: ClassAverages,
+        found: AveragedLabels,
+        sites: LabelSites,
+        last: Any,
+        to: ClassCoordinates,
     ) -> None:
         self.cavities, self.sites, self._to = c, sites, to
         self.pool, self.held_out = found.pool, found.held_out
@@ -250,7 +255,7 @@ def solve_labels(
     pool: ClassPool, theory: LabelTheory, start: ClassAverages, *, tol: float, max_iter: int
 ) -> ClassSolution:
     """Return averages of the contrasts that the theory is consistent with; see `solve_averages`."""
-    to = Coordinates(pool.prior.diag, pool.n_classes - 1)
+    to = ClassCoordinates(pool.prior.diag, pool.n_classes - 1)
     last: LabelPoint | None = None
 
     def evaluate(x: Array) -> LabelPoint:
@@ -279,7 +284,7 @@ def solve_class_sizes(
         As in `solve_sizes`.
     """
     check_size(len(pool.codes), pool.n_classes)
-    to = Coordinates(pool.prior.diag, pool.n_classes - 1)
+    to = ClassCoordinates(pool.prior.diag, pool.n_classes - 1)
     path, found = SizePath(to.prior(), to.pack, to.unpack), {}
     for k in np.argsort(sizes, kind="stable"):
         theory = label_theory(

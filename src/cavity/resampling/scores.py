@@ -6,7 +6,7 @@ posterior mean there is h ~ N(R, V), its posterior variance G. Every average sco
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -21,10 +21,6 @@ from cavity.sites import Marginals
 NODES = 40
 REACH = 8.0
 SMALLEST = 1e-300
-NO_NUMBER = (
-    "measure() needs a prediction of one number: two classes or a real target, not three or more "
-    "classes."
-)
 # Smaller differences between predictions are rounding.
 TIE = 1e-12
 # Fine enough for a function that jumps.
@@ -89,8 +85,8 @@ class Scores(ABC):
 
     task: str
     scale, origin = 1.0, 0.0
-    measurable: ClassVar[bool] = True
-    """Whether predictions are one number."""
+    several = 0
+    """How many classes there are, if one number does not tell them apart."""
 
     def __init__(self, pools: Sequence[Any], truth: Array) -> None:
         self.pools, self.truth = pools, truth
@@ -119,8 +115,11 @@ class Scores(ABC):
 
     def check_measurable(self) -> None:
         """Raise a ValueError if predictions are not one number."""
-        if not self.measurable:
-            raise ValueError(NO_NUMBER)
+        if self.several:
+            raise ValueError(
+                "measure() needs a prediction of one number: two classes or a real target, not "
+                f"{self.several} classes."
+            )
 
     def measure(self, g: Callable[[Array, Array], Array], latent: Sequence[Any]) -> Array:
         """Return g(prediction, truth), of the shape of the marginals."""

@@ -57,12 +57,7 @@ def solve_sizes(
     groups = groups_of(pool) if pool.likelihood.quadratic and theory != "variational" else None
     rows, pool = pool, pool if groups is None else groups.merged
     found: dict[int, SizeSolution] = {}
-    scale = pool.prior.diag
-    path = SizePath(
-        prior_cavities(pool.prior), partial(pack, scale=scale), partial(unpack, scale=scale)
-    )
-    if pool.loo is not None:
-        path.add(pool.prior.size, pool.loo)
+    path = _path_of(pool)
     # Downwards from all examples if a fit to them is known, else upwards from none.
     for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
         draws, guess = sizes[k] * rows.share, path.guess(sizes[k])
@@ -82,6 +77,15 @@ def solve_sizes(
             last = last._replace(held_out=held_out)
         found[int(k)] = last
     return [found[k] for k in range(len(sizes))]
+
+
+def _path_of(pool: Pool) -> "SizePath":
+    """Return a path that begins at the prior, or at the cavities of a fit to all examples."""
+    own = {"scale": pool.prior.diag}
+    path = SizePath(prior_cavities(pool.prior), partial(pack, **own), partial(unpack, **own))
+    if pool.loo is not None:
+        path.add(pool.prior.size, pool.loo)
+    return path
 
 
 class SizePath:
