@@ -56,6 +56,8 @@ class Coding(ABC):
 
     n_classes: int
     has_proba: ClassVar[bool] = True
+    joint: ClassVar[bool] = False
+    """Whether all classes are one problem, and its answers are class probabilities."""
 
     @property
     @abstractmethod
@@ -110,6 +112,25 @@ class OneVsRest(Coding):
         return log_p - logsumexp(log_p, axis=1, keepdims=True)
 
 
+class Multinomial(Coding):
+    """Nothing to split: all classes at once, each with its own latent function."""
+
+    joint = True
+
+    @property
+    def n_tasks(self) -> int:
+        """One."""
+        return 1
+
+    def tasks(self, codes: Array) -> list[BinaryTask]:
+        """Return the one problem, with class codes for labels."""
+        return [BinaryTask(np.arange(len(codes)), codes)]
+
+    def scores(self, answers: Sequence[Any]) -> Array:
+        """Return the log class probabilities as they are."""
+        return np.asarray(answers[0])
+
+
 class OneVsOne(Coding):
     """Each class against each other one; predictions by vote."""
 
@@ -138,11 +159,18 @@ class OneVsOne(Coding):
         return votes
 
 
+_CODINGS: dict[str, type[Coding]] = {
+    "one_vs_rest": OneVsRest,
+    "one_vs_one": OneVsOne,
+    "multinomial": Multinomial,
+}
+
+
 def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
     """Return the coding that the estimator's parameter names."""
     if n_classes == 2:
         return BinaryCoding(2)
-    return (OneVsRest if multi_class == "one_vs_rest" else OneVsOne)(n_classes)
+    return _CODINGS[multi_class](n_classes)
 
 
 def binary_log_proba(likelihood: Likelihood, q: Marginals) -> tuple[Array, Array]:

@@ -104,6 +104,12 @@ def classes_in_blocks(
     check_classification_targets(classes)
     check_classes(classifier, classes)
     split = coding(len(classes), classifier.multi_class)
+    if split.joint:
+        raise ValueError(
+            "multi_class='multinomial' has no form with inducing points yet: leave out "
+            "n_inducing and inducing_points and fit at most some thousand rows, or use "
+            "multi_class='one_vs_rest'."
+        )
     if not split.has_proba:
         raise ValueError(
             "With inducing points several classes need multi_class='one_vs_rest': its problems "

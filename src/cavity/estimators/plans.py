@@ -13,8 +13,10 @@ from cavity.estimators.automatic import CLASS_AMPLITUDE
 from cavity.estimators.coding import coding
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting, way_of_tuning
+from cavity.estimators.latents import SIGNS, ClassLatents
 from cavity.estimators.problems import (
     binary_evidences,
+    class_evidences,
     classifier_rule,
     noise_variances,
     regressor_rule,
@@ -66,8 +68,9 @@ def classes_in_memory(
     check_classes(classifier, classes)
     split = coding(len(classes), classifier.multi_class)
     tasks = split.tasks(codes)
+    problems = class_evidences if split.joint else binary_evidences
     evidences_of = partial(
-        binary_evidences, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
+        problems, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
     )
     setting = Setting(
         evidences_of,
@@ -77,6 +80,7 @@ def classes_in_memory(
         noise=False,
         rngs=generators(classifier, len(tasks)),
         columns=[rows.index[t.rows] if is_precomputed(kernel) else None for t in tasks],
+        latents=ClassLatents(len(classes)) if split.joint else SIGNS,
     )
     model = partial(FittedModel, rows=rows, coding=split)
     model = partial(model, unweighted=unweighted_rows(classifier, X, rows))

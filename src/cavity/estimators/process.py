@@ -9,6 +9,7 @@ import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
 from cavity.estimators.coding import binary_log_proba
+from cavity.estimators.latents import SIGNS, Latents
 from cavity.evidence import (
     Evaluation,
     HyperPosterior,
@@ -16,7 +17,6 @@ from cavity.evidence import (
     NormalPrior,
     Response,
     posterior_at,
-    respond,
 )
 from cavity.inference import Fit
 from cavity.kernels import Rule
@@ -62,11 +62,14 @@ class FittedProcess:
     """The density of the hyperparameters that the tuning has used, if not the evidence's own."""
     coverage: Coverage | None = None
     """Of inducing points."""
+    latents: Latents = SIGNS
 
     @classmethod
-    def around(cls, posterior: HyperPosterior, columns: Array | None) -> "FittedProcess":
+    def around(
+        cls, posterior: HyperPosterior, columns: Array | None, latents: Latents = SIGNS
+    ) -> "FittedProcess":
         """Return the process at the maximum of a posterior of the hyperparameters."""
-        return cls(posterior.evaluation, columns, tuned=True, given=posterior)
+        return cls(posterior.evaluation, columns, tuned=True, given=posterior, latents=latents)
 
     @cached_property
     def posterior(self) -> HyperPosterior:
@@ -98,7 +101,7 @@ class FittedProcess:
     @cached_property
     def response(self) -> Response:
         """Leave-one-out cavities at hyperparameters tuned without the row."""
-        return respond(self.posterior)
+        return self.latents.respond(self.posterior)
 
     def averaged(self, count: int, rng: np.random.RandomState) -> "FittedProcess":
         """Return the process with predictions averaged over hyperparameters."""
@@ -109,7 +112,7 @@ class FittedProcess:
         draws = [np.clip(theta, *limits) for theta in self.posterior.draws(count, rng)]
         return replace(self, others=[evidence.at(theta, starts) for theta in draws])
 
-    def cavities(self, tuned_without: bool = True) -> list[Marginals]:
+    def cavities(self, tuned_without: bool = True) -> list[Any]:
         """Return each latent function at each training row, given all the others.
 
         With ``tuned_without``, the kernel is tuned without the row as well.
@@ -120,20 +123,11 @@ class FittedProcess:
             return moved
         mixed = self._mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
         # What leaving the row out of the tuning changes is the same as without averaging.
-        return [
-            Marginals(c.mean + m.mean - h.mean, c.variance * m.variance / h.variance)
-            for c, m, h in zip(mixed, moved, here, strict=True)
-        ]
+        return list(map(self.latents.moved, mixed, moved, here))
 
-    @staticmethod
-    def _mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
+    def _mixed(self, parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Return mean and variance of mixtures with equal weights, for each target."""
-        found = []
-        for members in zip(*parts, strict=True):
-            mean = np.mean([q.mean for q in members], axis=0)
-            square = np.mean([q.variance + (q.mean - mean) ** 2 for q in members], axis=0)
-            found.append(Marginals(mean, square))
-        return found
+        return [self.latents.mixed(members) for members in zip(*parts, strict=True)]
 
     @property
     def rule(self) -> Rule:
@@ -168,18 +162,18 @@ class FittedProcess:
         except NotPositiveDefiniteError:
             return -np.inf, zero
 
-    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return mean and variance of each latent function at new inputs."""
         blocks = block_slices(len(X), len(self.X_train_))
         found = zip(*(self.at(X[b], part_of(prior_variance, b)) for b in blocks), strict=True)
-        return [Marginals(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
+        return [type(parts[0])(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
 
-    def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+    def at(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return the same for a block of new inputs."""
         found = [self._at(e, X, prior_variance) for e in (self.evaluation, *self.others)]
         return self._mixed(found) if self.others else found[0]
 
-    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
+    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Any]:
         cross = self._cross(X, evaluation)
         own = evaluation.prior.rule.diag(X) if prior_variance is None else prior_variance
         return [fit.posterior.predict(cross, own) for fit in evaluation.fits]
@@ -197,13 +191,16 @@ class FittedProcess:
         cross = self._cross(X, evaluation)
         return [fit.posterior.predicted_mean(cross) for fit in evaluation.fits]
 
-    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        return binary_log_proba(self._likelihood, self.at(X, prior_variance)[0])
+    def log_proba(self, X: Any, prior_variance: Array | None = None) -> Any:
+        """Return log probabilities of a target at a block of new inputs, as the coding takes them.
 
-    def loo_log_proba(self, tuned_without: bool = True) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return binary_log_proba(self._likelihood, self.cavities(tuned_without)[0])
+        Of a binary target these are log P(−1) and log P(+1).
+        """
+        return self.latents.log_proba(self._likelihood, self.at(X, prior_variance)[0])
+
+    def loo_log_proba(self, tuned_without: bool = True) -> Any:
+        """Return the same of each training example given all the others."""
+        return self.latents.log_proba(self._likelihood, self.cavities(tuned_without)[0])
 
     @property
     def _likelihood(self) -> Likelihood:

@@ -5,7 +5,7 @@ Without row i the log evidence loses l_i(θ) = log p(y_i | other rows, θ), and 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from cavity.evidence.integrated import HyperPosterior
 from cavity.inference import Fit
 from cavity.sites import Marginals
 
-_MOST = 0.8
+MOST = 0.8
 """A row holds at most this share of what is known of θ along its own directions."""
-_FARTHEST = 2.0
+FARTHEST = 2.0
 """Largest change of a log variance, and of a mean in tens of standard deviations."""
 _STEP, _TINY = 1e-3, 1e-300
 _CONVEX = -0.2
@@ -28,7 +28,7 @@ _TOO_MUCH, _TYPICAL_LOSS = 0.25, 0.2
 class Response(NamedTuple):
     """Cavities at the hyperparameters that tuning without each row would find."""
 
-    cavities: list[Marginals]
+    cavities: list[Any]
     """Of each target."""
     leverage: Array
     """∇l_iᵀ C ∇l_i: how much log probability each row gains by taking part in the tuning."""
@@ -55,7 +55,7 @@ def respond(posterior: HyperPosterior) -> Response:
     leverage = np.einsum("ni,nij,nj->n", a, S, a)
     # No more than a share of what is known of θ is lost with one row.
     held = np.einsum("nij,nji->n", W, S)
-    W = W * np.minimum(1.0, _MOST / np.maximum(held, _TINY))[:, None, None]
+    W = W * np.minimum(1.0, MOST / np.maximum(held, _TINY))[:, None, None]
     free = np.eye(W.shape[1]) - W @ S
     move = -np.einsum("nij,nj->ni", S, np.linalg.solve(free, a[:, :, None])[:, :, 0])
     cavities = [_moved(fit, move[:, 2 * k : 2 * k + 2]) for k, fit in enumerate(fits)]
@@ -65,15 +65,16 @@ def respond(posterior: HyperPosterior) -> Response:
         _turned(J.mean @ along, fit.cavities.mean) ** 2
         for fit, J in zip(fits, posterior.slopes, strict=True)
     ]
-    believable = _believable(posterior, leverage)
+    loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in fits)
+    believable = is_believable(posterior, leverage, loss)
     return Response(cavities, leverage, believable, scatter, np.maximum(information, 0.0))
 
 
 def _moved(fit: Fit, move: Array) -> Marginals:
     """Return cavities whose means and log variances have moved, within limits."""
     c = fit.cavities
-    reach = 10.0 * _FARTHEST * np.sqrt(c.variance)
-    grow = np.clip(move[:, 1], -_FARTHEST, _FARTHEST)
+    reach = 10.0 * FARTHEST * np.sqrt(c.variance)
+    grow = np.clip(move[:, 1], -FARTHEST, FARTHEST)
     return Marginals(c.mean + np.clip(move[:, 0], -reach, reach), c.variance * np.exp(grow))
 
 
@@ -118,10 +119,9 @@ def _slopes(fit: Fit) -> tuple[Array, Array]:
     return share * a, share[:, :, None] * W
 
 
-def _believable(posterior: HyperPosterior, leverage: Array) -> bool:
+def is_believable(posterior: HyperPosterior, leverage: Array, loss: float) -> bool:
     """Whether tuning ended near a quadratic maximum that no row decides by itself."""
     values, _ = posterior.whitened
-    loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in posterior.evaluation.fits)
     at_maximum = not len(values) or float(values[0]) > _CONVEX
     return at_maximum and float(np.sum(leverage)) <= _TOO_MUCH * max(
         abs(loss), _TYPICAL_LOSS * len(leverage)

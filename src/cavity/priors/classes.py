@@ -212,8 +212,7 @@ class ClassPosterior:
         F = labels.of_classes(matmul(self.prior.K, self.class_alpha))
         one = labels.by_example(self.alpha) / labels.copies[:, None]
         d = F - np.einsum("ikl,il->ik", D, one)
-        # The pseudoinverse of A: class values of mean zero.
-        back = labels.contrasts.swapaxes(1, 2) @ (np.eye(tau.shape[1]) - 1.0 / labels.n_classes)
+        back = labels.from_differences
         mean = np.einsum("ick,ik->ic", back, d)
         return ClassMarginals(mean, back @ D @ back.swapaxes(1, 2))
 
@@ -243,10 +242,24 @@ class ClassPosterior:
         return other
 
     def covariance(self) -> Array:
-        """Return the posterior covariance of all differences."""
-        if np.any(self.prior.labels.copies != 1.0):
-            raise ValueError("Covariances of differences need examples that count once.")
+        """Return the posterior covariance of all differences, the copies of an example merged."""
         return self._factor.covariance()
+
+    def separate(self) -> tuple[ClassPosterior, Array, Array]:
+        """Return the posterior with a row for each copy; which rows these were, of how many copies.
+
+        The copies of an example share their class values, but not their noise.
+        """
+        (codes, n_classes, copies), q = self.prior.labels, self.prior.labels.n_classes - 1
+        if np.any(copies != np.round(copies)):
+            raise ValueError("This needs sample weights that are whole numbers.")
+        rows = np.repeat(np.arange(len(codes)), copies.astype(int))
+        index = (rows[:, None] * q + np.arange(q)).ravel()
+        each = np.repeat(copies[rows], q)
+        labels = ClassLabels.of(codes[rows], n_classes)
+        prior = ClassPrior(self.prior.K[np.ix_(rows, rows)], labels)
+        tau, nu = self.sites
+        return prior.condition(Sites(tau[index] / each, nu[index] / each)), index, each
 
     def contract(
         self, seen: Rows, sites: Sites | None, slope: Slope, other: ClassPosterior | None = None

@@ -40,6 +40,12 @@ class ClassLabels(NamedTuple):
         """The matrices A_i, from class values to differences."""
         return contrasts(self.codes, self.n_classes)
 
+    @property
+    def from_differences(self) -> Array:
+        """Their pseudoinverses A⁺, from differences to class values of mean zero."""
+        q = self.n_classes - 1
+        return self.contrasts.swapaxes(1, 2) @ (np.eye(q) - 1.0 / self.n_classes)
+
     def by_example(self, a: Array) -> Array:
         """Return one row for each example, one column for each difference."""
         return np.reshape(a, (len(self.codes), self.n_classes - 1))
