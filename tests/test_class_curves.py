@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics import log_loss
 
+from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_curve
 from cavity.likelihoods import Probit
 from cavity.likelihoods.multinomial import class_log_proba, orthant
 from cavity.priors import DensePrior
@@ -186,3 +189,82 @@ def test_too_many_examples_are_refused_with_a_remedy():
     check_size(2000, 3)
     with pytest.raises(ValueError, match=r"at most 4,000; 2,001 examples of 3 classes have 4,002"):
         check_size(2001, 3)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return three classes, and a model of all of them whose kernel is tuned on the table."""
+    X, y = three_classes(60)
+    kernel = 2.0 * RBF([2.0, 2.0, 2.0], (1e-2, 1e4))
+    model = GaussianProcessClassifier(kernel, multi_class="multinomial", hyperprior="hierarchical")
+    return X, np.array(["a", "b", "c"])[y], model.fit(X, np.array(["a", "b", "c"])[y])
+
+
+def test_curve_ends_at_the_leave_one_out(fitted):
+    """At m = n the curve is the estimator's leave-one-out, with and without the tuning."""
+    X, y, model = fitted
+    codes = np.searchsorted(model.classes_, y)
+    for retune, proba in ((False, model.fixed_kernel_loo_proba_), (True, model.loo_proba_)):
+        curve = learning_curve(model, X, y, train_sizes=[len(y)], retune=retune, n_kernels=0)
+        loss = -np.log(proba[np.arange(len(y)), codes])
+        # The curve's class probabilities are EP's, those of three classes exact: .001.
+        assert curve.point_log_loss[0] == pytest.approx(loss, abs=4e-3)
+        assert curve.test_log_loss[0] == pytest.approx(np.mean(loss), abs=1e-3)
+        now = curve.forecast(len(y), "log_loss").value
+        assert now == pytest.approx(curve.test_log_loss[0], abs=1e-3)
+
+
+def test_tuning_on_fewer_rows_has_a_price(fitted):
+    """With a hierarchical prior the kernel is tuned again on parts of the table."""
+    X, y, model = fitted
+    sizes = {"train_sizes": [15, 30], "n_kernels": 2}
+    again = learning_curve(model, X, y, **sizes)
+    fixed = learning_curve(model, X, y, retune=False, **sizes)
+    assert np.all(again.test_log_loss > fixed.test_log_loss)
+
+
+def test_answers_of_a_curve(fitted):
+    """Suspects, predictions, the .632 estimate and the table of a curve of all classes."""
+    X, y, model = fitted
+    wrong = y.copy()
+    wrong[[3, 10]] = np.where(wrong[[3, 10]] == "a", "b", "a")
+    curve = learning_curve(
+        model, X, wrong, train_sizes=[20, 60], resampling="bootstrap", n_kernels=0
+    )
+    assert {3, 10} & {suspect.index for suspect in curve.suspects(5)}
+    assert set(curve.suspects(3)[0].suggestion) <= set("abc")
+    mean, variance = curve.predict(X[:4])
+    assert mean.shape == variance.shape == (2, 4, 3)
+    assert curve.point_mean.shape == (2, 60, 3)
+    assert np.all(curve.error_632 < curve.test_error)
+    with pytest.raises(ValueError, match="3 classes"):
+        curve.measure(lambda p, truth: p)
+
+
+@pytest.mark.parametrize("resampling", list(LAWS))
+def test_agrees_with_refits(resampling):
+    """The theory is within three standard errors or 6 % of refits with the same kernel."""
+    X, y = three_classes(45)
+    model = GaussianProcessClassifier(
+        3.0 * RBF(2.0), optimizer=None, multi_class="multinomial"
+    ).fit(X, y)
+    about = {"train_sizes": [15, 36], "resampling": resampling}
+    theory = learning_curve(model, X, y, **about)
+    refits = simulate_learning_curve(model, X, y, n_repeats=60, random_state=0, **about)
+    for name in ("test_error", "test_log_loss", "test_brier", "pool_error", "posterior_variance"):
+        ours, truth = getattr(theory, name), getattr(refits, name)
+        allowed = np.maximum(3.0 * refits.standard_error[name], 0.06 * truth)
+        assert np.all(np.abs(ours - truth) < allowed), name
+
+
+def test_refits_are_the_estimators_own(fitted):
+    """What the simulation predicts is what the estimator predicts, fitted to the same rows."""
+    X, y, model = fitted
+    curve = simulate_learning_curve(model, X, y, train_sizes=[30], n_repeats=2, random_state=0)
+    losses = []
+    for out in curve.source.refits[0].absent:
+        again = clone(model).set_params(kernel=model.kernel_, hyperprior=None, optimizer=None)
+        p = again.fit(X[~out], y[~out]).predict_proba(X[out])
+        losses.append(log_loss(y[out], p))
+    # Exact class probabilities there, EP's here.
+    assert curve.test_log_loss[0] == pytest.approx(np.mean(losses), abs=1e-3)

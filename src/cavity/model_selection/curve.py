@@ -119,8 +119,6 @@ class LearningCurve:
         Each example's share of the population.
     converged, n_iter, residual : ndarrays of shape (n_sizes,)
         How the theory's equations were solved.
-    uncounted : str
-        What the averages leave out, in words; nothing, as a rule.
     standard_error : dict of ndarrays
         For a simulation: the standard error of each average, by name.
     """
@@ -146,7 +144,6 @@ class LearningCurve:
 
     y = property(lambda self: self.source.inputs.y)
     share = property(lambda self: self.source.inputs.share)
-    uncounted = property(lambda self: self.source.inputs.uncounted)
     apparent_error = property(lambda self: self._apparent[0])
     apparent_log_loss = property(lambda self: self._apparent[1])
     point_error = property(lambda self: self.source.point_scores.error)
@@ -316,5 +313,4 @@ class LearningCurve:
         found = {"train_size": self.train_sizes, **self._columns()}
         lines = list(zip(*found.values(), strict=True))
         title = f"{self.task} learning curve, {self.resampling}, {self.theory}"
-        notes = [self.uncounted] if self.uncounted else []
-        return "\n".join([title, *columns(list(found), lines), *notes])
+        return "\n".join([title, *columns(list(found), lines)])

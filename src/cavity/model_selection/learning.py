@@ -50,15 +50,14 @@ def learning_curve(
 ) -> LearningCurve:
     """Return the average error on unseen data for training sets of any size, by theory.
 
-    For a classifier with multi_class="multinomial" all classes' latent values are averaged over
-    together, correlated as they are. Time is then proportional to (n (C − 1))³ and memory to (n (C
-    − 1))², for at most 4,000 of these n (C − 1) rows, and the kernel stays as tuned on all rows.
-
     If the kernel was tuned on this table, the curve is that of models tuned on each training set;
     at the size of the table it is the estimator's leave-one-out. With kernel="auto" or a
     hierarchical prior, the kernel is tuned again on twelve quarters and eight halves of the table,
     and the theory is averaged over these kernels. That takes about eight times as long as the fit
     at 200 rows, and six times at 500. Other tuning counts to first order, without refitting.
+
+    With multi_class="multinomial" the latent values of all classes are averaged over together,
+    correlated as they are. The matrices have n (C − 1) rows, of which there may be 4,000.
 
     The theory is that of exact inference for regression and of EP for classification, whatever the
     estimator uses.

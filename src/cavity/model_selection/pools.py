@@ -1,7 +1,8 @@
 """From an estimator and a table to the pools from which training sets are drawn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,13 @@ from cavity.estimators.validation import (
 )
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.likelihoods.gaussian import Gaussian
-from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
+from cavity.model_selection.block_pools import (
+    BlockInputs,
+    block_pools,
+    class_tuning_of,
+    tuning_of,
+    weights_of,
+)
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
@@ -35,7 +42,6 @@ from cavity.resampling import (
     Pool,
     RegressionScores,
     Scores,
-    TuningEffect,
     check_size,
 )
 from cavity.resampling.scores import Losses, class_scores, target_scores
@@ -72,18 +78,7 @@ class PoolInputs:
     @property
     def joint(self) -> bool:
         """Whether one model has the latent values of more than two classes."""
-        coding = self.fitted.coding
-        return coding is not None and coding.n_tasks == 1 and coding.n_classes > 2
-
-    @property
-    def uncounted(self) -> str:
-        """What a curve of this table leaves out, in words, or nothing."""
-        if not (self.joint and self.retune and self.fitted.processes[0].tuned):
-            return ""
-        return (
-            "The price of tuning the kernel on fewer rows is not counted: the kernel is that of "
-            "the whole table."
-        )
+        return self.fitted.coding is not None and self.fitted.coding.joint
 
     @property
     def classes(self) -> Array | None:
@@ -141,7 +136,8 @@ class PoolInputs:
         """Return a pool of all classes. An example that is drawn twice keeps the kernel's noise."""
         codes = np.searchsorted(self.model.classes_, self.y)
         prior = DensePrior(process.rule.matrix(self.X))
-        return ClassPool(prior, codes, self.fitted.coding.n_classes, self.share)
+        tuning = self._tuning(process, class_tuning_of)
+        return ClassPool(prior, codes, self.fitted.coding.n_classes, self.share, tuning)
 
     def _pool(self, process: FittedProcess, y: Array) -> Pool:
         """Return a pool in which the likelihood includes the kernel's noise, if possible.
@@ -155,10 +151,11 @@ class PoolInputs:
         if likelihood is None:
             likelihood, noise = self.likelihood, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
-        loo, tuning = self._loo(process, noise, y), self._tuning(process, noise)
+        loo = self._loo(process, noise, y)
+        tuning = self._tuning(process, partial(tuning_of, noise=noise))
         return Pool(DensePrior(K), y, likelihood, self.share, loo, noise, tuning)
 
-    def _tuning(self, process: FittedProcess, noise: float) -> TuningEffect | None:
+    def _tuning(self, process: FittedProcess, effect_of: Callable[[FittedProcess], Any]) -> Any:
         """Return what tuning again changes, if the kernel was tuned on this very table."""
         place = self.fitted.rows.position
         if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
@@ -167,7 +164,7 @@ class PoolInputs:
             return None
         if not np.array_equal(process.X_train_[place], self.X):
             return None
-        found = tuning_of(process, noise)
+        found = effect_of(process)
         return None if found is None else found.part(place)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:

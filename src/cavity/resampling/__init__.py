@@ -25,7 +25,7 @@ from cavity.resampling.laws import LAWS
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
 from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
-from cavity.resampling.tuning import TuningEffect
+from cavity.resampling.tuning import ClassTuning, TuningEffect
 
 __all__ = [
     "BLOCK_THEORIES",
@@ -38,6 +38,7 @@ __all__ = [
     "ClassAverages",
     "ClassPool",
     "ClassSolution",
+    "ClassTuning",
     "EffectiveSites",
     "JointScores",
     "MulticlassScores",

@@ -45,9 +45,10 @@ class ClassPool(NamedTuple):
     n_classes: int
     share: Array
     """Each example's share of the population; they sum to one."""
-    noise: float = 0.0
-    """Variance of the kernel's own noise, which is not in the prior."""
     tuning: Any = None
+    """A `ClassTuning`, as in `Pool`."""
+    noise: float = 0.0
+    """Variance of the kernel's noise that is not in the prior: none."""
 
 
 class ClassSolution(NamedTuple):
@@ -287,13 +288,14 @@ def solve_class_sizes(
     to = ClassCoordinates(pool.prior.diag, pool.n_classes - 1)
     path, found = SizePath(to.prior(), to.pack, to.unpack), {}
     for k in np.argsort(sizes, kind="stable"):
-        theory = label_theory(
-            pool.codes, pool.n_classes, LAWS[law](sizes[k] * pool.share), _SHARE * tol
-        )
+        draws = sizes[k] * pool.share
+        theory = label_theory(pool.codes, pool.n_classes, LAWS[law](draws), _SHARE * tol)
         last = solve_labels(pool, theory, path.guess(sizes[k]), tol=tol, max_iter=max_iter)
         path.add(sizes[k], last.held_out)
         every = (pool.n_classes, pool.prior.diag)
         held_out = over_classes(last.held_out, *every)
+        if pool.tuning is not None:
+            held_out = pool.tuning(held_out, float(np.max(draws)))
         found[int(k)] = last._replace(pool=over_classes(last.pool, *every), held_out=held_out)
     return [found[k] for k in range(len(sizes))]
 
