@@ -13,7 +13,8 @@ from cavity.estimators.coding import binary_log_proba
 from cavity.evidence import HyperPosterior, Response, respond, respond_classes
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods.multinomial import class_log_proba
-from cavity.priors import ClassLabels, ClassPrior, DensePrior
+from cavity.likelihoods.softmax import softmax_log_proba
+from cavity.priors import ClassLabels, ClassPrior, DensePrior, ScorePrior
 from cavity.sites import ClassMarginals, Marginals
 
 
@@ -84,9 +85,12 @@ class ClassLatents(Latents):
     Parameters
     ----------
     n_classes : int
+    softmax : bool
+        Whether class probabilities are those of the softmax and not of the multinomial probit.
     """
 
     n_classes: int
+    softmax: bool = False
 
     def mixed(self, members: Sequence[ClassMarginals]) -> ClassMarginals:
         """Return mean and covariance of a mixture with equal weights."""
@@ -107,24 +111,26 @@ class ClassLatents(Latents):
 
     def log_proba(self, likelihood: Likelihood, q: ClassMarginals) -> Array:
         """Return log class probabilities."""
-        return class_log_proba(q)
+        return softmax_log_proba(q) if self.softmax else class_log_proba(q)
 
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
         [fit] = posterior.evaluation.fits
         return respond_classes(posterior, partial(self.log_proba, fit.problem.likelihood))
 
-    def arrays(self, prior: ClassPrior) -> dict[str, Array]:
+    def arrays(self, prior: Any) -> dict[str, Array]:
         """Return the labels and how often each counts."""
         codes, _, copies = prior.labels
         return {"codes": codes.astype(float), "copies": copies}
 
-    def prior(self, rule: Any, X: Array, array: Callable[[str], Array]) -> tuple[ClassPrior, int]:
+    def prior(self, rule: Any, X: Array, array: Callable[[str], Array]) -> tuple[Any, int]:
         """Return the prior of all classes, and the number of differences."""
         codes, copies = array("codes"), array("copies")
         if not np.isin(codes, np.arange(self.n_classes)).all() or np.any(copies < 1.0):
             raise ValueError("its labels are not those of its classes")
         labels = ClassLabels(codes.astype(int), self.n_classes, copies)
+        if self.softmax:
+            return ScorePrior.of(rule, X, labels), len(X) * self.n_classes
         return ClassPrior.of(rule, X, labels), len(X) * (self.n_classes - 1)
 
 

@@ -13,10 +13,9 @@ from cavity.estimators.automatic import CLASS_AMPLITUDE
 from cavity.estimators.coding import coding
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting, way_of_tuning
-from cavity.estimators.latents import SIGNS, ClassLatents
+from cavity.estimators.joint import class_evidences, latents_of
 from cavity.estimators.problems import (
     binary_evidences,
-    class_evidences,
     classifier_rule,
     noise_variances,
     regressor_rule,
@@ -80,7 +79,7 @@ def classes_in_memory(
         noise=False,
         rngs=generators(classifier, len(tasks)),
         columns=[rows.index[t.rows] if is_precomputed(kernel) else None for t in tasks],
-        latents=ClassLatents(len(classes)) if split.joint else SIGNS,
+        latents=latents_of(classifier, split),
     )
     model = partial(FittedModel, rows=rows, coding=split)
     model = partial(model, unweighted=unweighted_rows(classifier, X, rows))

@@ -1,7 +1,6 @@
 """From an estimator's parameters and a table to the evidences that it maximises."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,8 @@ from cavity.estimators.validation import (
 from cavity.evidence import Evidence, Hyperprior
 from cavity.inference import Method
 from cavity.kernels import Rule
-from cavity.likelihoods import Gaussian, Likelihood, Probit, likelihood
-from cavity.priors import ClassLabels, ClassPrior
+from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
-_JOINT = ("ep", "laplace", "variational", "naive")
 _SMALLEST_NOISE = 1e-20
 """Zero noise would mean sites of infinite precision."""
 
@@ -49,39 +46,6 @@ def binary_evidences(
         evidence = Evidence.of(rule, inputs, [labels], model, method, rows.weight[own])
         found.append(evidence.under(prior))
     return beginning(found, before)
-
-
-def class_evidences(
-    rule: Rule,
-    classifier: Any,
-    X: Any,
-    rows: RowMap,
-    tasks: list[BinaryTask],
-    before: Sequence[Array] = (),
-) -> list[Evidence]:
-    """Return the evidence of all classes at once, at the hyperparameters found before, if any."""
-    [(_, codes)] = tasks
-    model = likelihood(classifier.likelihood)
-    method = method_of(classifier, model)
-    check_joint(model, method)
-    labels = ClassLabels.of(codes, int(codes.max()) + 1, rows.weight)
-    couple = partial(ClassPrior.of, X=training_inputs(classifier, X, rows.index), labels=labels)
-    evidence = Evidence(rule, [labels.rows(rows.weight)], model, method, couple)
-    return beginning([evidence.under(density(classifier))], before)
-
-
-def check_joint(model: Likelihood, method: Method) -> None:
-    """Reject what has no form for several classes at once."""
-    if model != Probit():
-        raise ValueError(
-            "multi_class='multinomial' needs likelihood='probit'; got "
-            f"{model!r}: use that, or multi_class='one_vs_rest'."
-        )
-    if method.name not in _JOINT:
-        raise ValueError(
-            f"multi_class='multinomial' goes with inference={', '.join(map(repr, _JOINT))}; got "
-            f"{method.name!r}: use one of these, or multi_class='one_vs_rest'."
-        )
 
 
 def beginning(evidences: list[Evidence], before: Sequence[Array]) -> list[Evidence]:

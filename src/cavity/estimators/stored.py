@@ -11,7 +11,8 @@ from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.coding import coding
 from cavity.estimators.fitted import FittedModel, fitted_model
-from cavity.estimators.latents import SIGNS, ClassLatents, Latents
+from cavity.estimators.joint import latents_of
+from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.process import Coverage, FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import RowMap, is_precomputed
@@ -163,7 +164,7 @@ def restored(
         count = split.n_tasks if len(classes) > 1 else -1
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
-    latents = ClassLatents(split.n_classes) if split is not None and split.joint else SIGNS
+    latents = SIGNS if split is None else latents_of(estimator, split)
     about = n_features, _likelihood(options, arrays, classes), method(options["inference"]), latents
     processes = [
         _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])

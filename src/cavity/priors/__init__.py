@@ -6,6 +6,7 @@ from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.inducing import InducingPosterior, InducingPrior
 from cavity.priors.labels import ClassLabels
 from cavity.priors.low_rank import InducingRows, low_rank_of
+from cavity.priors.scores import ScorePosterior, ScorePrior
 from cavity.priors.selection import Points, choose_points
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "Posterior",
     "Prior",
     "RowsPosterior",
+    "ScorePosterior",
+    "ScorePrior",
     "choose_points",
     "low_rank_of",
 ]

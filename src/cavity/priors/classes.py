@@ -281,11 +281,16 @@ class ClassPosterior:
             )
         labels, a = self.prior.labels, self.class_alpha
         M = self._factor.pulled(-0.5 * slope.precision)
-        if other is not None:
-            v = other.class_alpha
-            M += 0.5 * (matmul(v, a.T) + matmul(a, v.T))
-        M += 0.5 * matmul(a, a.T)
+        M = classes_slope(M, a, None if other is None else other.class_alpha)
         if slope.diagonal is not None:
             # The variance of a difference is 2 K_ii + 1.
             np.einsum("ii->i", M)[...] += 2.0 * np.sum(labels.by_example(slope.diagonal), axis=1)
         return M
+
+
+def classes_slope(M: Array, alpha: Array, v: Array | None) -> Array:
+    """Return M + ½ Σ_c (α_c α_c' + v_c α_c' + α_c v_c'); consumes M."""
+    left = 0.5 * alpha if v is None else 0.5 * alpha + v
+    M += 0.5 * matmul(left, alpha.T)
+    M += 0.5 * matmul(alpha, left.T)
+    return M
