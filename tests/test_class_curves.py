@@ -241,6 +241,21 @@ def test_answers_of_a_curve(fitted):
         curve.measure(lambda p, truth: p)
 
 
+def test_another_likelihood_is_refused():
+    """The theory is that of the multinomial probit; the error says what to do."""
+    X, y = three_classes(30)
+    model = GaussianProcessClassifier(
+        3.0 * RBF(2.0),
+        optimizer=None,
+        multi_class="multinomial",
+        likelihood="logit",
+        inference="laplace",
+    )
+    for curve in (learning_curve, simulate_learning_curve):
+        with pytest.raises(ValueError, match=r"likelihood='probit'; got 'logit'\. Use that"):
+            curve(model, X, y)
+
+
 @pytest.mark.parametrize("resampling", list(LAWS))
 def test_agrees_with_refits(resampling):
     """The theory is within three standard errors or 6 % of refits with the same kernel."""

@@ -22,7 +22,7 @@ from cavity.estimators.validation import (
     is_table,
     validate_inputs,
 )
-from cavity.likelihoods import Likelihood, likelihood
+from cavity.likelihoods import Likelihood, Probit, likelihood
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.model_selection.block_pools import (
     BlockInputs,
@@ -134,6 +134,11 @@ class PoolInputs:
 
     def _class_pool(self, process: FittedProcess) -> ClassPool:
         """Return a pool of all classes. An example that is drawn twice keeps the kernel's noise."""
+        if self.likelihood != Probit():
+            raise ValueError(
+                "Learning curves of all classes together are those of likelihood='probit'; got "
+                f"{self.model.likelihood!r}. Use that, or multi_class='one_vs_rest'."
+            )
         codes = np.searchsorted(self.model.classes_, self.y)
         prior = DensePrior(process.rule.matrix(self.X))
         tuning = self._tuning(process, class_tuning_of)
