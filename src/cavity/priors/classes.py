@@ -68,6 +68,7 @@ class ClassPrior:
         self.labels, self.X = labels, X
         self.points, self.rule = X, rule
         self.structured = labels.n_classes > _FEW if structured is None else structured
+        self._last: tuple[Array, ClassFactor] | None = None
 
     @classmethod
     def of(
@@ -130,6 +131,17 @@ class ClassPrior:
             return ClassPosterior(self, Sites(zero, zero), zero)
         return ClassPosterior(self, sums, alpha)
 
+    def factor(self, tau: Array) -> ClassFactor:
+        """Return the factored posterior covariance under sites of these precisions.
+
+        The last result is kept, and no other: it takes up to C + 1 matrices.
+        """
+        if self._last is None or self._last[0] is not tau:
+            self._last = None
+            how = StructuredFactor if self.structured else ProjectedFactor
+            self._last = tau, how(self, tau)
+        return self._last[1]
+
     @cached_property
     def projected(self) -> DensePrior:
         """The covariance matrix of all differences, the copies of an example merged."""
@@ -159,10 +171,9 @@ class ClassPosterior:
         if alpha is not None:
             self.alpha = alpha
 
-    @cached_property
+    @property
     def _factor(self) -> ClassFactor:
-        how = StructuredFactor if self.prior.structured else ProjectedFactor
-        return how(self.prior, self.sites.tau)
+        return self.prior.factor(self.sites.tau)
 
     @property
     def half_log_det(self) -> Any:
@@ -237,9 +248,7 @@ class ClassPosterior:
 
     def under(self, sums: Sites) -> ClassPosterior:
         """Return the posterior with the same precisions and other sources ν."""
-        other = ClassPosterior(self.prior, Sites(self.sites.tau, sums.nu))
-        other._factor = self._factor
-        return other
+        return ClassPosterior(self.prior, Sites(self.sites.tau, sums.nu))
 
     def covariance(self) -> Array:
         """Return the posterior covariance of all differences, the copies of an example merged."""

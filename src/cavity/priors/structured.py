@@ -15,7 +15,6 @@ from cavity.arrays import (
     Array,
     cholesky,
     congruence_plus_identity,
-    gram,
     invert_lower,
     lower_gram,
     lower_product,
@@ -28,7 +27,7 @@ from cavity.priors.labels import site_precisions
 
 _WEAK = 1e-5
 """Below this π K, I − B⁻¹ has too few digits."""
-_BLOCK = 256
+_BLOCK, _WIDE = 32, 128
 
 
 class StructuredFactor:
@@ -126,16 +125,21 @@ class ClassWise:
             L = cholesky(congruence_plus_identity(K, r))
             log_det += float(half_log_det(L))
             self._inverses.append(lower_gram(invert_lower(L)))
-            P += self._weights(len(self._inverses) - 1)
+            self._add_weights(len(self._inverses) - 1, P)
         L = cholesky(P)
         self.half_log_det = log_det + float(half_log_det(L))
         self._L = invert_lower(L)
 
-    def _weights(self, c: int) -> Array:
-        """Return E_c, a new matrix."""
-        E = self._inverses[c] * self._roots[c][:, None]
-        E *= self._roots[c]
-        return E
+    def _add_weights(self, c: int, M: Array) -> None:
+        """Add E_c to a matrix, without another one."""
+        r = self._roots[c]
+        for J in self._places():
+            M[J] += r[J, None] * self._inverses[c][J] * r
+
+    def _places(self) -> list[slice]:
+        """Return the places of a few rows at a time."""
+        n = len(self._K)
+        return [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)]
 
     def _times(self, c: int, V: Array) -> Array:
         """Return E_c V."""
@@ -170,9 +174,7 @@ class ClassWise:
 
     def _columns(self) -> Iterator[tuple[slice, list[Array]]]:
         """Yield E_c K of all classes, some columns at a time."""
-        n = len(self._K)
-        for i in range(0, n, _BLOCK):
-            J = slice(i, min(i + _BLOCK, n))
+        for J in self._places():
             yield J, [self._own(c, J) for c in range(len(self._roots))]
 
     def blocks(self) -> Array:
@@ -208,22 +210,30 @@ class ClassWise:
 
     def pulled(self, scale: float) -> Array:
         """Return a multiple of Σ_c [E_c − E_c P⁻¹ E_c], a new matrix."""
-        n, M = len(self._K), np.zeros_like(self._K)
+        M = np.zeros_like(self._K)
         if scale == 0.0:
             return M
         for c in range(len(self._roots)):
-            M += self._weights(c)
-        for i in range(0, n, _BLOCK):
-            k = slice(i, min(i + _BLOCK, n))
-            L = self._L[k, : k.stop]
-            parts = []
-            for r, inverse in zip(self._roots, self._inverses, strict=True):
-                W = matmul(L * r[: k.stop], inverse[: k.stop])
-                W *= r
-                parts.append(W)
-            M -= mirrored(gram(np.concatenate(parts)))
+            self._add_weights(c, M)
+        for k in self._places():
+            self._take_off(M, self._half(k))
         M *= scale
-        return M
+        return mirrored(M)
+
+    def _half(self, k: slice) -> Array:
+        """Return some rows of L_P⁻¹ E_c, those of all classes below each other."""
+        L, n = self._L[k, : k.stop], len(self._K)
+        W = np.empty((len(self._roots), len(L), n))
+        for c, r in enumerate(self._roots):
+            W[c] = matmul(L * r[: k.stop], self._inverses[c][: k.stop])
+            W[c] *= r
+        return W.reshape(-1, n)
+
+    def _take_off(self, M: Array, W: Array) -> None:
+        """Subtract W'W from the lower triangle of M, without another matrix."""
+        for i in range(0, len(M), _WIDE):
+            J = slice(i, i + _WIDE)
+            M[i:, J] -= matmul(W[:, i:].T, W[:, J])
 
     def covariance(self) -> Array:
         """Return all covariances, of shape (n, C, n, C)."""
