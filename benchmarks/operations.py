@@ -5,7 +5,7 @@
 The unit is n³/3 operations, one Cholesky factorisation of all n examples. Counts do not depend on
 who else is at the machine, so that a test may hold on to them. What is counted goes through
 `scipy.linalg.get_lapack_funcs` and `get_blas_funcs`; NumPy's own products and what works element
-by element are left out. Every job runs in a process of its own: the two functions have to be
+by element are left out. The jobs run in a process of their own: the two functions have to be
 replaced before the library imports them.
 """
 
@@ -271,21 +271,24 @@ JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = {
 """Every job by its name."""
 
 
-def run(job: str) -> dict[str, float]:
-    """Do a job in a process of its own, with one thread, and return what it took."""
+def run(*jobs: str) -> dict[str, dict[str, float]]:
+    """Do jobs one after the other in a process of their own, with one thread; say what they took.
+
+    A job that measures memory makes all after it slow, and has to have a process for itself.
+    """
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [sys.executable, "-m", "benchmarks.operations", job]
+    command = [sys.executable, "-m", "benchmarks.operations", *jobs]
     done = subprocess.run(
         command, cwd=_ROOT, env=os.environ | one_thread, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{job} failed:\n{done.stderr}")
-    return json.loads(done.stdout)[job]  # type: ignore[no-any-return]
+        raise RuntimeError(f"{', '.join(jobs)} failed:\n{done.stderr}")
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
 def measure_all() -> dict[str, dict[str, float]]:
-    """Do every job."""
-    return {job: run(job) for job in JOBS}
+    """Do every job, each in a process of its own."""
+    return {job: run(job)[job] for job in JOBS}
 
 
 def main(wanted: list[str]) -> None:

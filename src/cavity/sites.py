@@ -32,6 +32,13 @@ class Marginals(NamedTuple):
     variance: Array
 
 
+class Gradients(NamedTuple):
+    """How mean and variance at each input change with it, both of shape (n, d)."""
+
+    mean: Array
+    variance: Array
+
+
 class ClassMarginals(NamedTuple):
     """One Gaussian per example over the latent values of all classes."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.estimators.coding import BinaryTask, Coding
-from cavity.estimators.latents import SIGNS, ClassLatents, Latents
+from cavity.estimators.latents import SIGNS, ClassLatents, Latents, SignLatents
 from cavity.estimators.problems import beginning, density
 from cavity.estimators.validation import RowMap, training_inputs
 from cavity.evidence import Evidence
@@ -23,6 +23,8 @@ _METHODS = ("ep", "laplace", "variational", "naive")
 
 def latents_of(classifier: Any, split: Coding) -> Latents:
     """Return what the latent values of a classifier's problems are of."""
+    if split.ordered:
+        return SignLatents(split.labels)
     if not split.joint:
         return SIGNS
     return ClassLatents(split.n_classes, likelihood(classifier.likelihood) == Logit())
@@ -35,6 +37,7 @@ def class_evidences(
     rows: RowMap,
     tasks: Sequence[BinaryTask],
     before: Sequence[Array] = (),
+    offset: Array | None = None,
 ) -> list[Evidence]:
     """Return the evidence of all classes at once, at the hyperparameters found before, if any."""
     [(_, codes)] = tasks

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.estimators.coding import binary_log_proba
+from cavity.estimators.coding import SIGN_LABELS, label_log_proba
 from cavity.evidence import HyperPosterior, Response, respond, respond_classes
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods.multinomial import class_log_proba
@@ -48,7 +48,15 @@ class Latents(ABC):
 
 @dataclass(frozen=True)
 class SignLatents(Latents):
-    """One function for each target; of classes, its sign decides."""
+    """One function for each target; of two classes its sign decides, of ordered ones its value.
+
+    Parameters
+    ----------
+    labels : sequence of float
+        What the likelihood calls the classes.
+    """
+
+    labels: Sequence[float] = SIGN_LABELS
 
     def mixed(self, members: Sequence[Marginals]) -> Marginals:
         """Return mean and variance of a mixture with equal weights."""
@@ -61,9 +69,9 @@ class SignLatents(Latents):
         scale = there.variance / here.variance
         return Marginals(q.mean + there.mean - here.mean, scale * q.variance)
 
-    def log_proba(self, likelihood: Likelihood, q: Marginals) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1)."""
-        return binary_log_proba(likelihood, q)
+    def log_proba(self, likelihood: Likelihood, q: Marginals) -> tuple[Array, ...]:
+        """Return the log probability of each label: of signs, log P(−1) and log P(+1)."""
+        return label_log_proba(likelihood, q, self.labels)
 
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""

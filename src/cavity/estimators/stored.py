@@ -9,7 +9,7 @@ import numpy as np
 from cavity import storage
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import coding
+from cavity.estimators.coding import coding_of
 from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.joint import latents_of
 from cavity.estimators.latents import SIGNS, Latents
@@ -66,7 +66,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     header |= {
         "estimator": type(estimator).__name__,
-        "inference": method(estimator.inference).name,
+        "inference": fitted_model(estimator).fits[0].method.name,
         "feature_names": None if names is None else [str(name) for name in names],
     }
     if isinstance(estimator, GaussianProcessClassifier):
@@ -160,7 +160,7 @@ def restored(
     fit, options = header["fit"], estimator.__dict__
     n_features, split, count = int(fit["n_features"]), None, 1
     if classes is not None:
-        split = coding(len(classes), options["multi_class"])
+        split = coding_of(estimator, len(classes))
         count = split.n_tasks if len(classes) > 1 else -1
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
@@ -171,7 +171,7 @@ def restored(
     ]
     scaling = _scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
-    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None)
+    rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None, None)
     found = FittedModel(processes, rows, absent, split, **scaling)
     options.update(_attributes(found, n_features, classes))
     return estimator

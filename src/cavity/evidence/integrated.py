@@ -121,7 +121,7 @@ class HyperPosterior:
         """Derivatives of each cavity's mean and log variance in t, (n, k) each, by target."""
         found = []
         for i, fit in enumerate(self.evaluation.fits):
-            here, others = fit.cavities, [there.cavities[i] for there in self.neighbours]
+            here, others = fit.unseen, [there.cavities[i] for there in self.neighbours]
             mean = [(c.mean - here.mean) / STEP for c in others]
             log_v = [np.log(c.variance / here.variance) / STEP for c in others]
             shape = (len(others), len(here.mean))
@@ -159,7 +159,7 @@ def posterior_at(
 
 def _beside(evaluation: Evaluation, step: Array) -> Neighbour:
     found = evaluation.evidence.at(evaluation.theta + step, evaluation.starts)
-    return Neighbour(found.gradient, [fit.cavities for fit in found.fits])
+    return Neighbour(found.gradient, [fit.unseen for fit in found.fits])
 
 
 @dataclass(frozen=True)

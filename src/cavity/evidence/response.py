@@ -39,25 +39,33 @@ class Response(NamedTuple):
     prior, of shape (n, k); of class values the products (n, k, C, C)."""
     information: Array
     """What the rows tell about these directions, in units of the prior, of shape (k,)."""
+    direct: Any = 0.0
+    """How each row's log p(y_i) changes because the likelihood's parameters move."""
 
 
 def respond(posterior: HyperPosterior) -> Response:
     """Move each cavity to where it would be had its row not taken part in the tuning.
 
-    A row acts on θ through its cavity's mean and log variance only: with U their slopes in θ and a
-    the slopes of log p(y_i) in the two, ∇l_i = Uᵀa. Without the row, the precision of θ loses UᵀWU,
-    with W the curvature of log p(y_i). With S = U C Uᵀ, the two move by −S (I − W S)⁻¹ a.
+    A row acts on θ through its cavity's mean and log variance, with slopes U in θ, and through the
+    likelihood's own parameters: with a the slopes of log p(y_i) in the two and g its slope in
+    these, ∇l_i = Uᵀa + g. Without the row, the precision of θ loses UᵀWU, with W the curvature of
+    log p(y_i). With S = U C Uᵀ, mean and log variance move by −(I − S W)⁻¹ (S a + U C g).
     """
     fits, C = posterior.evaluation.fits, posterior.covariance()
     U = np.stack([part for J in posterior.slopes for part in J], axis=1)
     a, W = _slopes_of_all(fits)
-    S = np.einsum("nik,kl,njl->nij", U, C, U)
-    leverage = np.einsum("ni,nij,nj->n", a, S, a)
+    g = _own_slopes(posterior)
+    S, UCg = np.einsum("nik,kl,njl->nij", U, C, U), np.einsum("nik,kl,nl->ni", U, C, g)
+    leverage = np.einsum("ni,nij,nj->n", a, S, a) + 2.0 * np.einsum("ni,ni->n", a, UCg)
+    leverage += np.einsum("nk,kl,nl->n", g, C, g)
     # No more than a share of what is known of θ is lost with one row.
     held = np.einsum("nij,nji->n", W, S)
     W = W * np.minimum(1.0, MOST / np.maximum(held, _TINY))[:, None, None]
-    free = np.eye(W.shape[1]) - W @ S
-    move = -np.einsum("nij,nj->ni", S, np.linalg.solve(free, a[:, :, None])[:, :, 0])
+    pull = np.einsum("nij,nj->ni", S, a) + UCg
+    move = -np.linalg.solve(np.eye(W.shape[1]) - S @ W, pull[:, :, None])[:, :, 0]
+    # What the likelihood's parameters, moved as θ is, change in log p(y_i) by themselves.
+    direct = np.einsum("ni,nij,nj->n", UCg, W, move) - np.einsum("nk,kl,nl->n", g, C, g)
+    direct -= np.einsum("ni,ni->n", a, UCg)
     cavities = [_moved(fit, move[:, 2 * k : 2 * k + 2]) for k, fit in enumerate(fits)]
     information, vectors = posterior.whitened
     along = posterior.factor @ vectors
@@ -67,7 +75,21 @@ def respond(posterior: HyperPosterior) -> Response:
     ]
     loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in fits)
     believable = is_believable(posterior, leverage, loss)
-    return Response(cavities, leverage, believable, scatter, np.maximum(information, 0.0))
+    known = np.maximum(information, 0.0)
+    return Response(cavities, leverage, believable, scatter, known, direct)
+
+
+def _own_slopes(posterior: HyperPosterior) -> Array:
+    """Return the slopes of each row's log p(y_i) in the likelihood's parameters alone, (n, k)."""
+    fits, theta = posterior.evaluation.fits, posterior.theta
+    likelihood, rows, c = fits[0].problem.likelihood, fits[0].targets, fits[0].cavities
+    found = np.zeros((len(c.mean), len(theta)))
+    count = len(likelihood.bare.names)
+    if count:
+        first = len(theta) - len(likelihood.names)
+        by_row = likelihood.in_theta(lambda other: other.tilted(rows.y, c).log_z)[:count]
+        found[:, first : first + count] = np.stack(by_row, axis=1)
+    return np.asarray(np.minimum(rows.weight, 1.0)[:, None] * found @ posterior.directions)
 
 
 def _moved(fit: Fit, move: Array) -> Marginals:

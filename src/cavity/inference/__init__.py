@@ -8,6 +8,7 @@ from cavity.inference.ensemble import Ensemble
 from cavity.inference.ep import EP
 from cavity.inference.exact import Exact
 from cavity.inference.laplace import Laplace
+from cavity.inference.mixture import Mixture
 from cavity.inference.naive import Naive
 from cavity.inference.problem import Fit, Problem, Report, WarmStart
 from cavity.inference.sequential import Sequential
@@ -22,6 +23,7 @@ __all__ = [
     "Fit",
     "Laplace",
     "Method",
+    "Mixture",
     "Naive",
     "Problem",
     "Report",

@@ -136,6 +136,12 @@ class Fit:
             return self._again().cavities
         return type(parts[0])(*map(_joined, zip(*parts, strict=True)))
 
+    @property
+    def unseen(self) -> Any:
+        """The same, with what is added to the latent values: offsets, or a trend."""
+        c = self.cavities
+        return c._replace(mean=c.mean + self.problem.likelihood.shift)
+
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
         own = self.targets.y if y is None else y

@@ -3,6 +3,7 @@
 from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, RowsPosterior
 from cavity.priors.classes import ClassPosterior, ClassPrior
 from cavity.priors.dense import DensePosterior, DensePrior
+from cavity.priors.gradients import mean_gradient, variance_gradient
 from cavity.priors.inducing import InducingPosterior, InducingPrior
 from cavity.priors.labels import ClassLabels
 from cavity.priors.low_rank import InducingRows, low_rank_of
@@ -29,4 +30,6 @@ __all__ = [
     "ScorePrior",
     "choose_points",
     "low_rank_of",
+    "mean_gradient",
+    "variance_gradient",
 ]

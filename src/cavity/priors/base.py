@@ -43,6 +43,12 @@ class KernelRule(Protocol):
     def vjp_noise(self, X: Any, g: Array) -> Array:
         """Return Σ_i g_i ∂noise(x_i)/∂theta."""
 
+    def vjp_inputs(self, X: Any, Z: Any, G: Array) -> Array:
+        """Return Σ_j G_ij ∂k(x_i, z_j)/∂x_i for each i."""
+
+    def vjp_diag_inputs(self, X: Any, g: Array) -> Array:
+        """Return g_i ∂k(x_i, x_i)/∂x_i for each i."""
+
 
 class Prior(Protocol):
     """How the latent values of the rows depend on each other, at fixed hyperparameters."""
