@@ -10,7 +10,7 @@ from scipy import special
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood, require_positive
 from cavity.likelihoods.numerical import quiet
-from cavity.likelihoods.rates import log_normal, rate
+from cavity.likelihoods.rates import log_mean, log_normal, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
@@ -83,6 +83,10 @@ class Gamma(Likelihood, name="gamma"):
         with np.errstate(over="ignore"):
             share = self.shape * np.maximum(to_numpy(y), 0.0) * np.exp(-to_numpy(f))
         return same_kind(special.gammainc(self.shape, share), f)
+
+    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+        """Return the log of the mean."""
+        return log_mean(y, weight, offset)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [(y − μ)/μ − log(y/μ)]."""

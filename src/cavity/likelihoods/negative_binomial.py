@@ -11,7 +11,7 @@ from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood, require_positive
 from cavity.likelihoods.logit import Logit
 from cavity.likelihoods.poisson import log_factorial, log_ratio
-from cavity.likelihoods.rates import log_normal, rate
+from cavity.likelihoods.rates import log_mean, log_normal, rate
 from cavity.likelihoods.stirling import log_rising
 from cavity.sites import Marginals, Moments
 
@@ -83,6 +83,10 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
         whole, t = np.floor(to_numpy(y + 0.0 * f)), to_numpy(self._logit(f))
         p = special.betainc(self.shape, np.maximum(whole, 0.0) + 1.0, special.expit(-t))
         return same_kind(np.where(whole < 0.0, 0.0, p), f)
+
+    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+        """Return the log of the mean."""
+        return log_mean(y, weight, offset)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − (y + k) log((y + k)/(μ + k))]."""
