@@ -17,7 +17,12 @@ from cavity.estimators.problems import noise_variances
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import OnlineEstimator
 from cavity.estimators.streams import StreamRows, take_rows
-from cavity.estimators.validation import TUNING_CONSTRAINTS, check_classes, validate_inputs
+from cavity.estimators.validation import (
+    TUNING_CONSTRAINTS,
+    check_classes,
+    check_sizes,
+    validate_inputs,
+)
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
 
 _CONSTRAINTS: dict[str, Any] = {
@@ -30,7 +35,6 @@ _CONSTRAINTS: dict[str, Any] = {
     "warmup": [Interval(Integral, 0, None, closed="left")],
     "tol": [Interval(Real, 1e-10, 1, closed="left"), None],
 }
-_LARGEST_TARGET = 1e100
 
 
 class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
@@ -265,8 +269,7 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         X, y = validate_inputs(self, X, y, y_numeric=True, reset=reset)
         y = np.asarray(y, dtype=np.float64)
-        if np.any(np.abs(y) > _LARGEST_TARGET):
-            raise ValueError(f"a target is beyond ±{_LARGEST_TARGET:g}; scale the targets")
+        check_sizes(y)
         return X, y
 
     def _coded(self, rows: StreamRows) -> StreamRows:

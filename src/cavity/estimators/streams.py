@@ -8,7 +8,7 @@ import numpy as np
 
 from cavity import online
 from cavity.arrays import Array, one_thread
-from cavity.estimators.validation import check_weights
+from cavity.estimators.validation import check_variances, check_weights
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
@@ -51,7 +51,7 @@ class Stream:
 
     def learn(self, rows: StreamRows) -> tuple["Stream", Array]:
         """Learn rows one after the other; return their log predictive probabilities as well."""
-        self._check_variances(rows.X)
+        check_variances(self.rule, rows.X)
         index, likelihood, share = _turns(self.likelihood, rows.weight)
         with one_thread():
             posterior, found = online.learn(
@@ -77,16 +77,8 @@ class Stream:
 
     def predict(self, X: Array) -> Marginals:
         """Return mean and variance at new inputs, the kernel's noise included."""
+        check_variances(self.rule, X)
         return online.predict(self.rule, self.posterior, X)
-
-    def _check_variances(self, X: Array) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            bad = np.flatnonzero(~np.isfinite(self.rule.diag(X)))
-        if len(bad):
-            raise ValueError(
-                f"the kernel's variance is not finite at row {bad[0]}: its inputs are too large "
-                f"for {self.kernel}; scale the inputs"
-            )
 
 
 def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Array | float]:

@@ -34,6 +34,7 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
+LARGEST_TARGET = 1e100
 
 
 def is_table(X: Any) -> bool:
@@ -88,6 +89,17 @@ def validate_inputs(
     if isinstance(found, tuple) and is_precomputed(kernel):
         _check_square(found[0])
     return found
+
+
+def check_variances(rule: Rule, X: Any) -> None:
+    """Reject inputs where the kernel's variance overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = np.flatnonzero(~np.isfinite(rule.diag(X)))
+    if len(bad):
+        raise ValueError(
+            f"the kernel's variance is not finite at row {bad[0]}: its inputs are too large "
+            f"for {rule.kernel}; scale the inputs"
+        )
 
 
 def _check_square(K: Array) -> None:
@@ -230,11 +242,18 @@ def check_targets(regressor: Any, model: Likelihood, y: Array, offset: Array | N
     """Reject targets that the likelihood is not for, and several where only one can be."""
     check_n_targets(regressor, y)
     model.check_targets(y)
+    check_sizes(y)
     check_added(regressor, offset, 1 if y.ndim == 1 else y.shape[1], "targets")
     if y.ndim == 2 and y.shape[1] > 1 and not model.quadratic:
         raise ValueError(
             f"{type(model).__name__} is for one target; y has {y.shape[1]}: fit one model for each."
         )
+
+
+def check_sizes(y: Array) -> None:
+    """Reject targets whose squares might overflow."""
+    if np.any(np.abs(y) > LARGEST_TARGET):
+        raise ValueError(f"a target is beyond ±{LARGEST_TARGET:g}; scale the targets")
 
 
 def check_added(estimator: Any, offset: Array | None, count: int, what: str) -> None:

@@ -238,7 +238,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         codes = np.arange(len(classes))
         estimator = restored(_classifier(None, header["settings"]), header, arrays, codes)
     else:
-        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None)
+        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None, inference="exact")
         estimator = restored(empty, header, arrays)
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
