@@ -191,7 +191,8 @@ def pull(
     """
     xp, ell, found = namespace(G), _lengths(length_scale, X), []
     # Scaled only when centred, as for `contract`.
-    U, V = scale(length_scale, X, Z, centre(Z))
+    middle = centre(Z)
+    U, V = (scale(length_scale, A, None, middle)[0] for A in (X, Z))
     peak = _peak(U, V)
     for rows, columns, values in tiles(w, U, V, exact=exact):
         g = G[rows, columns]

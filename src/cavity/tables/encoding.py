@@ -107,8 +107,8 @@ def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
     if len(beyond):
         row = beyond[0]
         problem = (
-            f"{values[row]:g} is beyond ±{_LARGEST:g}, too large to compute with: correct it, leave "
-            "it empty, or leave the column out with --drop."
+            f"{values[row]:g} is beyond ±{_LARGEST:g}, too large to compute with: correct it, "
+            "leave it empty, or leave the column out with --drop."
         )
         raise TableError(source, problem, column=column.name, row=first + row + 1)
     return values
