@@ -24,6 +24,7 @@ from cavity.estimators.validation import (
     validate_inputs,
 )
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
+from cavity.storage import StorageError
 
 _CONSTRAINTS: dict[str, Any] = {
     **TUNING_CONSTRAINTS,
@@ -151,6 +152,10 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         self.classes_ = classes
         return rows._replace(y=np.searchsorted(classes, rows.y))
 
+    def _check_coded(self, y: Array) -> None:
+        if y.dtype.kind != "i" or not np.all((y >= 0) & (y < len(self.classes_))):
+            raise StorageError("its stored targets are no codes of its classes")
+
     def _known_classes(self, classes: Any) -> Array:
         if hasattr(self, "_memory"):
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -274,6 +279,11 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
 
     def _coded(self, rows: StreamRows) -> StreamRows:
         return rows
+
+    def _check_coded(self, y: Array) -> None:
+        if y.dtype.kind != "f":
+            raise StorageError("its stored targets are no real numbers")
+        check_sizes(y)
 
     def _model(self) -> Likelihood:
         return Gaussian(float(noise_variances(self.alpha, 1)[0]))

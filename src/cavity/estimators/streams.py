@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import online
 from cavity.arrays import Array, one_thread
@@ -13,7 +14,7 @@ from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
 from cavity.sites import Marginals
-from cavity.storage import StorageError
+from cavity.storage import StorageError, short
 from cavity.storage.codecs import kernel_from_json, kernel_to_json
 
 _PARTS = OnlinePosterior._fields[:4]
@@ -109,17 +110,63 @@ def streams_from_file(header: Any, arrays: dict[str, Array], fresh: Stream) -> t
     """Return the streams that `streams_to_file` has described, given one with nothing learned."""
     streams, columns = [], fresh.posterior.Z.shape[1]
     for i, found in enumerate(header):
-        parts = {part: arrays[f"{i}.{part}"] for part in _PARTS}
-        b = len(parts["mean"])
-        shapes = (b, columns), (b, b), (b,), (b, b)
-        for (name, array), shape in zip(parts.items(), shapes, strict=True):
-            if array.shape != shape or array.dtype != np.float64 or not np.all(np.isfinite(array)):
-                raise StorageError(
-                    f"a stored stream's {name!r} is not a finite array of shape {shape}"
-                )
-        numbers = {name: kind(found[name]) for name, kind in _NUMBERS.items()}
-        if numbers["size"] < 1 or numbers["seen"] < 0 or numbers["changes"] < 0:
+        b = len(arrays[f"{i}.mean"])
+        shapes = zip(_PARTS, [(b, columns), (b, b), (b,), (b, b)], strict=True)
+        parts = {part: stored_array(arrays, f"{i}.{part}", *shape) for part, shape in shapes}
+        _check_factors(parts)
+        numbers = {name: stored_number(found[name], kind) for name, kind in _NUMBERS.items()}
+        if numbers["size"] < 1 or min(numbers[k] for k in ("seen", "changes", "floor")) < 0:
             raise StorageError("a stored stream has impossible counts")
         kernel, posterior = kernel_from_json(found["kernel"]), OnlinePosterior(**parts, **numbers)
+        if not is_usable(kernel):
+            raise StorageError(f"a stored stream has no kernel of vectors: {short(kernel)}")
         streams.append(replace(fresh, kernel=kernel, posterior=posterior))
     return tuple(streams)
+
+
+def is_usable(kernel: Any) -> bool:
+    """Whether a stream can learn with this kernel: one matrix, of vectors."""
+    plain = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
+    return plain and bool(kernel.requires_vector_input)
+
+
+def waiting_from_file(arrays: dict[str, Array], columns: int) -> StreamRows | None:
+    """Return the rows of a warm-up that are not learned yet, if there are any."""
+    if "waiting.X" not in arrays:
+        return None
+    n = len(arrays["waiting.X"])
+    rows = StreamRows(
+        stored_array(arrays, "waiting.X", n, columns),
+        stored_array(arrays, "waiting.y", n, dtypes="if"),
+        stored_array(arrays, "waiting.weight", n),
+    )
+    if not np.all(rows.weight > 0.0):
+        raise StorageError("a stored weight is not positive")
+    return rows
+
+
+def stored_array(arrays: dict[str, Array], name: str, *shape: int, dtypes: str = "f") -> Array:
+    """Return an array of a file once it has this shape and is of finite numbers."""
+    found = arrays[name]
+    fine = found.shape == shape and found.dtype.kind in dtypes and found.dtype.itemsize == 8
+    if not fine or not np.all(np.isfinite(found)):
+        raise StorageError(f"the stored {name!r} is not a finite array of shape {shape}")
+    return found
+
+
+def stored_number(found: Any, kind: type) -> Any:
+    """Return a number of a file once it is finite, and whole if it has to be."""
+    allowed = (int, float) if kind is float else (int,)
+    if isinstance(found, bool) or not isinstance(found, allowed) or not np.isfinite(float(found)):
+        raise StorageError(f"{short(found)} is stored where a finite number is expected")
+    return kind(found)
+
+
+def _check_factors(parts: dict[str, Array]) -> None:
+    """Refuse matrices that are no Cholesky factor and no covariance."""
+    L, cov = parts["L"], parts["cov"]
+    triangular = np.all(np.diagonal(L) > 0.0) and not np.any(np.triu(L, 1))
+    # Rounding in both, many times over.
+    symmetric = np.allclose(cov, cov.T, rtol=0.0, atol=1e-6)
+    if not (triangular and symmetric and np.all(np.abs(cov) <= 1.001)):
+        raise StorageError("a stored stream's matrices are no posterior")

@@ -1,5 +1,5 @@
 """Files that never run code: a JSON header and plain arrays."""
 
-from cavity.storage.format import StorageError, read, replacing, write
+from cavity.storage.format import StorageError, read, replacing, short, write
 
-__all__ = ["StorageError", "read", "replacing", "write"]
+__all__ = ["StorageError", "read", "replacing", "short", "write"]

@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import reprlib
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,12 @@ _KINDS = "biufU"
 
 class StorageError(ValueError):
     """A file that cannot be read safely, or a model that cannot be stored."""
+
+
+def short(value: Any, most: int = 120) -> str:
+    """Return a value, or an error's message, as a part of a line that others can be added to."""
+    text = " ".join((str(value) if isinstance(value, Exception) else reprlib.repr(value)).split())
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 @contextmanager
@@ -106,7 +113,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         except StorageError as error:
             raise StorageError(f"{os.fspath(path)}: {error}") from None
         except Exception as error:  # Parsers raise anything on damaged or foreign bytes.
-            why = " ".join(str(error).split()) or type(error).__name__
+            why = short(error) or type(error).__name__
             problem = f"not a model file of cavity, or a damaged one ({why})"
             raise StorageError(f"{os.fspath(path)}: {problem}") from error
 
@@ -184,11 +191,11 @@ def _declared(whole: Any, kind: str) -> tuple[dict[str, Any], dict[str, tuple[st
         raise StorageError("not a model file of cavity")
     if whole.get("version") != _VERSION:
         raise StorageError(
-            f"written in version {whole.get('version')!r} of the format; this cavity reads "
+            f"written in version {short(whole.get('version'))} of the format; this cavity reads "
             f"version {_VERSION}"
         )
     if whole.get("kind") != kind:
-        raise StorageError(f"holds {whole.get('kind')!r}, expected {kind!r}")
+        raise StorageError(f"holds {short(whole.get('kind'))}, expected {kind!r}")
     header, arrays = whole["header"], whole["arrays"]
     if not isinstance(header, dict) or not isinstance(arrays, dict):
         raise StorageError("its header is not a mapping of names to values")
