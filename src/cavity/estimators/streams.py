@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from cavity import online
 from cavity.arrays import Array, one_thread
 from cavity.estimators.validation import check_variances, check_weights
+from cavity.inference import SINGLY
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
@@ -53,22 +54,32 @@ class Stream:
     def learn(self, rows: StreamRows) -> tuple["Stream", Array]:
         """Learn rows one after the other; return their log predictive probabilities as well."""
         check_variances(self.rule, rows.X)
-        index, likelihood, share = _turns(self.likelihood, rows.weight)
+        parts = np.split(np.arange(len(rows.y)), np.flatnonzero(rows.weight > SINGLY) + 1)
+        stream, found = self, []
         with one_thread():
-            posterior, found = online.learn(
-                self.rule, likelihood, self.options, self.posterior, rows.X[index], rows.y[index]
-            )
-        log_prob = np.zeros(len(rows.y))
+            for part in parts:
+                stream, log_prob = stream._learn(StreamRows(*(values[part] for values in rows)))
+                found.append(log_prob)
+        return stream, np.concatenate(found)
+
+    def _learn(self, rows: StreamRows) -> tuple["Stream", Array]:
+        """Learn rows of which only the last may count more than `SINGLY`."""
+        index, likelihood, share, times = _turns(self.likelihood, rows.weight)
+        about = self.rule, likelihood, self.options
+        posterior, found = online.learn(*about, self.posterior, rows.X[index], rows.y[index])
+        log_prob, last, more = np.zeros(len(rows.y)), slice(-1, None), np.sum(times - 1.0)
         # Backwards, so that a row presented several times keeps its first presentation's value.
         log_prob[np.arange(len(rows.y))[index][::-1]] = (found / share)[::-1]
+        if more:
+            own = rule(self.kernel), self.likelihood.subset(last), self.options
+            posterior = online.repeat(*own, posterior, rows.X[last], rows.y[last], more)
         return replace(self, posterior=posterior), log_prob
 
     def sweep(self, rows: StreamRows, sweeps: int) -> "Stream":
         """Learn a table by EP, at the present basis points."""
-        index, likelihood, _ = _turns(self.likelihood, rows.weight)
-        posterior, _ = online.sweep(
-            self.rule, likelihood, self.posterior, rows.X[index], rows.y[index], sweeps
-        )
+        index, likelihood, _, times = _turns(self.likelihood, rows.weight)
+        turns = StreamRows(rows.X[index], rows.y[index], times)
+        posterior, _ = online.sweep(self.rule, likelihood, self.posterior, *turns, sweeps)
         return replace(self, posterior=posterior)
 
     def recondition(self, kernel: Any) -> "Stream":
@@ -82,18 +93,22 @@ class Stream:
         return online.predict(self.rule, self.posterior, X)
 
 
-def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Array | float]:
-    """Return which row is presented when, through which likelihood, and with what power.
+def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Array | float, Array]:
+    """Return which row is presented when, through which likelihood, with what power, how often.
 
-    A row of weight 2.5 is presented twice and then once through p(y|f)^½.
+    A row of weight 2.5 is presented twice and then once through p(y|f)^½. One of more than `SINGLY`
+    is presented so often, each time counting for several.
     """
     if np.all(weight == 1.0):
-        return slice(None), likelihood, 1.0
+        return slice(None), likelihood, 1.0, weight
+    times = np.maximum(weight / SINGLY, 1.0)
+    weight = np.minimum(weight, SINGLY)
     count = np.ceil(weight).astype(int)
     index = np.repeat(np.arange(len(weight)), count)
     share = np.ones(len(index))
     share[np.cumsum(count) - 1] = weight - (count - 1)
-    return index, likelihood.power(share) if np.any(share < 1.0) else likelihood, share
+    powered = likelihood.power(share) if np.any(share < 1.0) else likelihood
+    return index, powered, share, times[index]
 
 
 def streams_to_file(streams: Sequence[Stream]) -> tuple[list[Any], dict[str, Array]]:

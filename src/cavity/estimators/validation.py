@@ -35,6 +35,7 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
     "verbose": ["verbose"],
 }
 LARGEST_TARGET = 1e100
+_MOST_COPIES = 20_000
 
 
 def is_table(X: Any) -> bool:
@@ -196,12 +197,24 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
     if sample_weight is not None and np.any(rule.noise(X)):
         whole = np.all(weight == np.round(weight))
+        _check_copies(weight if whole else np.ones(len(X)))
         return _apart(weight, weight.astype(int) if whole else np.ones(len(X), int))
     if merge and isinstance(X, np.ndarray):
         merged = _merged(weight, np.column_stack([X, labels]))
         if sample_weight is not None or (len(merged.index) < len(X) and not np.any(rule.noise(X))):
             return merged
     return _apart(weight, np.ones(len(X), int))
+
+
+def _check_copies(weight: Array) -> None:
+    """Refuse more copies than have a covariance that can be worked with."""
+    total = float(np.sum(weight))
+    if total > max(_MOST_COPIES, len(weight)):
+        raise ValueError(
+            f"Under a kernel with noise of its own (WhiteKernel), sample_weight repeats rows: "
+            f"{total:.6g} of them are too many (at most {_MOST_COPIES:,}). Leave the noise to the "
+            "likelihood, or divide the weights by a number that is not whole."
+        )
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:

@@ -10,12 +10,13 @@ from cavity.inference.exact import Exact
 from cavity.inference.laplace import Laplace
 from cavity.inference.naive import Naive
 from cavity.inference.problem import Fit, Problem, Report, WarmStart
-from cavity.inference.sequential import Sequential
+from cavity.inference.sequential import SINGLY, Sequential, presented
 from cavity.inference.variational import Variational
 
 __all__ = [
     "EP",
     "METHODS",
+    "SINGLY",
     "Ensemble",
     "Exact",
     "Fit",
@@ -28,6 +29,7 @@ __all__ = [
     "Variational",
     "WarmStart",
     "method",
+    "presented",
     "second_order_correction",
 ]
 
