@@ -105,7 +105,7 @@ def _present(likelihood: Likelihood, y: Array, q: Marginals, weight: float) -> t
     found, log_z = presented(lambda c: site_of(likelihood, y, c), q, whole)
     if part:
         moments, site = site_of(likelihood.power(part), y, _after(q, found))
-        found = Sites(found.tau + site.tau, found.nu + site.nu)
+        found = _plus(found, 1.0, site)
         log_z += float(moments.log_z[0])
     return found, log_z
 
@@ -124,13 +124,14 @@ def presented(
         group = 1.0 if done < SINGLY else min(_GROWTH * done, total - done)
         matched = site_at(_after(q, found))
         if group > 1.0:
-            half = Sites(
-                *(s + 0.5 * (group - 1.0) * t for s, t in zip(found, matched.sites, strict=True))
-            )
-            matched = site_at(_after(q, half))
-        found = Sites(*(s + group * t for s, t in zip(found, matched.sites, strict=True)))
+            matched = site_at(_after(q, _plus(found, 0.5 * (group - 1.0), matched.sites)))
+        found = _plus(found, group, matched.sites)
         log_z, done = log_z + group * float(matched.moments.log_z[0]), done + group
     return found, log_z
+
+
+def _plus(sites: Sites, factor: float, more: Sites) -> Sites:
+    return Sites(sites.tau + factor * more.tau, sites.nu + factor * more.nu)
 
 
 def _after(q: Marginals, site: Sites) -> Marginals:

@@ -5,11 +5,13 @@ is written beside its destination and moved there in one step. When a file is re
 checked against the header before memory is allocated, and nothing in it is ever executed.
 """
 
+import glob
 import io
 import json
 import math
 import os
 import reprlib
+import stat
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -22,10 +24,16 @@ from numpy.lib import format as npy
 
 from cavity.arrays import Array
 
+try:
+    import fcntl
+except ImportError:  # Not on Windows, where temporary files of killed writers stay.
+    fcntl = None  # type: ignore[assignment]
+
 _FORMAT = "cavity"
 _VERSION = 1
 _HEADER = "header.json"
 _LARGEST_HEADER = 16 * 2**20
+_SUFFIX = ".partial"
 _KINDS = "biufU"
 """Numbers, booleans and strings; never objects, which would be pickled."""
 
@@ -44,12 +52,15 @@ def short(value: Any, most: int = 120) -> str:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Replace a file in one step: at any moment the path holds the old file or the new one.
 
-    Yields a temporary path in the same folder. What was written there is moved to the
-    destination at the end; after an error it is removed and the old file stays.
+    Yields a temporary path in the same folder, an empty file to be written over. What was written
+    there is moved to the destination at the end; after an error it is removed and the old file
+    stays. Only regular files are replaced. What writers that were killed have left is removed.
     """
     # Through a symbolic link, to the file that it names.
     target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    check_regular(target)
+    remove_litter(target)
+    beside, lock = _temporary(target)
     try:
         yield beside
         with beside.open("rb+") as file:
@@ -57,7 +68,57 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
+        os.close(lock)
     _sync_folder(target.parent)
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raise an error if the path, links followed, is there and not a regular file.
+
+    To replace a device, a pipe or a socket would destroy it.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise StorageError(
+                f"{os.fspath(path)}: is not a regular file and is not replaced; give another name"
+            )
+
+
+def remove_litter(target: str | os.PathLike[str]) -> None:
+    """Remove temporary files beside a path that no living process is writing."""
+    place = Path(os.path.realpath(target))
+    for found in place.parent.glob(f".{glob.escape(place.name)}.*{_SUFFIX}"):
+        with suppress(OSError):
+            lock = os.open(found, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if _locked(lock, wait=False):
+                    found.unlink()
+            finally:
+                os.close(lock)
+
+
+def _temporary(target: Path) -> tuple[Path, int]:
+    """Create a file beside the target, and hold its lock as long as the descriptor is open."""
+    while True:
+        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_SUFFIX}")
+        lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        _locked(lock, wait=True)
+        # In between, somebody may have taken it for litter.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(beside)):
+                return beside, lock
+        os.close(lock)
+
+
+def _locked(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file if possible; return whether it was. The dead hold no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
@@ -93,7 +154,7 @@ def write(
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = _to_json(kind, header, plain)
-    with replacing(path) as beside, zipfile.ZipFile(beside, "x", zipfile.ZIP_STORED) as archive:
+    with replacing(path) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_HEADER), text)
         for name, array in plain.items():
             bare = io.BytesIO()
