@@ -179,6 +179,26 @@ def _evaluated(counter: Counter, method: str, n: int) -> dict[str, float]:
     return {"operations": 3.0 * counter.total / n**3}
 
 
+def _of_classes(
+    counter: Counter, way: str, n_classes: int, n: int, trace: bool = False
+) -> dict[str, float]:
+    """Evidence and gradient of several classes from nothing, with one kernel for all."""
+    from cavity import GaussianProcessClassifier
+
+    X, kernel = _data(n)[0], _kernel(2.0)
+    y = np.argsort(np.argsort(np.sin(2.0 * X[:, 0]) + X[:, 1])) * n_classes // n
+    model = GaussianProcessClassifier(kernel, optimizer=None, multi_class=way, tol=_LOOSE)
+    # The data themselves are what they are; only the evaluation is counted.
+    model.fit(X, y)
+    counter.reset()
+    if trace:
+        tracemalloc.start()
+    model.log_marginal_likelihood(kernel.theta + _MOVE, eval_gradient=True)
+    if trace:
+        return {"matrices": tracemalloc.get_traced_memory()[1] / (8.0 * n**2)}
+    return {"operations": 3.0 * counter.total / n**3}
+
+
 def _warm(counter: Counter, n: int) -> dict[str, float]:
     _warm_evaluation(_kernel(2.0), *_data(n), counter.reset)
     return {"operations": 3.0 * counter.total / n**3}
@@ -238,6 +258,10 @@ JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = {
     "Laplace fit 500": (_fitted, ("laplace", 500)),
     "Laplace fit 1000": (_fitted, ("laplace", 1000)),
     "Laplace fit 1600": (_fitted, ("laplace", 1600)),
+    "3 classes cold 500": (_of_classes, ("multinomial", 3, 500)),
+    "3 classes against the rest cold 500": (_of_classes, ("one_vs_rest", 3, 500)),
+    "5 classes cold 500": (_of_classes, ("multinomial", 5, 500)),
+    "10 classes memory 1000": (_of_classes, ("multinomial", 10, 1000, True)),
     "curve pima": (_curve, ("pima",)),
     "curve crabs": (_curve, ("crabs",)),
     "curve synthetic": (_curve, ("synthetic",)),

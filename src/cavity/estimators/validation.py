@@ -137,11 +137,6 @@ def check_offers(model: Likelihood, method: Method) -> None:
             f"inference={method.name!r} needs a log-concave likelihood, which {model!r} is not; "
             "use inference='mixture'."
         )
-    if method.needs == "mixture" and not method.serves(model):
-        raise ValueError(
-            f"inference={method.name!r} is for mixtures, such as 'student_t' or 'noisy_probit'; "
-            f"{model!r} is log-concave: use another inference, such as 'ep'."
-        )
     if not method.serves(model):
         raise ValueError(
             f"inference={method.name!r} needs the likelihood's {method.needs}, which "

@@ -12,6 +12,7 @@ from cavity.inference.mixture import Mixture
 from cavity.inference.naive import Naive
 from cavity.inference.problem import Fit, Problem, Report, WarmStart
 from cavity.inference.sequential import Sequential
+from cavity.inference.softmax import SoftmaxLaplace
 from cavity.inference.variational import Variational
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Problem",
     "Report",
     "Sequential",
+    "SoftmaxLaplace",
     "Variational",
     "WarmStart",
     "method",

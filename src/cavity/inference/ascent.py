@@ -35,7 +35,7 @@ class _SitePoint:
     def __init__(self, equations: Equations, x: Array) -> None:
         method, likelihood, rows, _ = equations
         prior: Any = equations.coupling
-        self.merit, self.residual = -float("inf"), float("inf")
+        self.merit, self.residual, self._next = -float("inf"), float("inf"), x
         try:
             self.posterior = prior.condition(_sites(x, prior.diag))
             self.local = self.posterior.local()

@@ -25,12 +25,15 @@ class Mixture(Bound):
 
     @classmethod
     def serves(cls, likelihood: Likelihood) -> bool:
-        """Whether the likelihood is such a mixture."""
-        return cls.needs in likelihood.offers
+        """Whether the likelihood is such a mixture; a log-concave one is a mixture of one part."""
+        return cls.needs in likelihood.offers or (
+            likelihood.concave and "expected" in likelihood.offers
+        )
 
     def averages(self, likelihood: Likelihood, y: Array, q: Marginals) -> Moments:
         """Return the bound of E log p, its slope in the mean, and −τ."""
-        return likelihood.mixture(y, q)
+        several = self.needs in likelihood.offers
+        return (likelihood.mixture if several else likelihood.expected)(y, q)
 
     def driver(self, problem: Problem) -> Driver:
         """Return the driver that only ever raises the bound, if K is a matrix."""

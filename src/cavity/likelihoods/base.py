@@ -40,6 +40,12 @@ class Likelihood(ABC):
     Each has a field ``<name>_bounds`` beside it: a pair of limits, or "fixed".
     """
 
+    open_ends: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    """Names of parameters and the bound, "lower" or "upper", near which they change nothing more.
+
+    There the likelihood is a simpler one, and no warning asks to widen the bound.
+    """
+
     @property
     def support(self) -> str:
         """What y may be.
@@ -260,9 +266,9 @@ def take(parameter: Any, rows: slice) -> Any:
     return parameter[rows] if getattr(parameter, "ndim", 0) else parameter
 
 
-def in_units(bounds: Any, scale: float) -> Any:
-    """Return limits in units of scale; those that are fixed stay so."""
-    return bounds if isinstance(bounds, str) else tuple(b / scale for b in bounds)
+def divided(bounds: tuple[float, float] | str, unit: float) -> tuple[float, float] | str:
+    """Return the bounds of a parameter that is measured in another unit."""
+    return bounds if isinstance(bounds, str) else (bounds[0] / unit, bounds[1] / unit)
 
 
 def require_positive(name: str, value: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cavity.arrays import Array, clip, namespace, same_kind, to_numpy
 from cavity.arrays.special import ndtr
-from cavity.likelihoods.base import Likelihood, in_units, require_positive
+from cavity.likelihoods.base import Likelihood, divided, require_positive
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.likelihoods.probit import Probit
 from cavity.sites import Marginals, Moments
@@ -52,6 +52,18 @@ class Censored(Likelihood, name="censored"):
         low = -math.inf if self.lower is None else self.lower
         return low, math.inf if self.upper is None else self.upper
 
+    def in_units(self, origin: float, scale: float) -> Likelihood:
+        """Return the likelihood of targets (y − origin)/scale, between limits in these units."""
+        low, high = (None if c is None else (c - origin) / scale for c in (self.lower, self.upper))
+        bounds, noise = divided(self.noise_variance_bounds, scale**2), self.noise_variance
+        return replace(
+            self,
+            noise_variance=noise / scale**2,
+            lower=low,
+            upper=high,
+            noise_variance_bounds=bounds,
+        )
+
     def fitted_to(self, y: Array, weight: Array | None = None) -> Likelihood:
         """Return the likelihood with the limits that the targets show."""
         values = to_numpy(y)
@@ -65,15 +77,6 @@ class Censored(Likelihood, name="censored"):
             self,
             lower=lower if self.lower is None else self.lower,
             upper=upper if self.upper is None else self.upper,
-        )
-
-    def in_units(self, origin: float, scale: float) -> Likelihood:
-        """Return the likelihood of targets (y − origin)/scale, with limits in these units."""
-        return Censored(
-            self.noise_variance / scale**2,
-            None if self.lower is None else (self.lower - origin) / scale,
-            None if self.upper is None else (self.upper - origin) / scale,
-            in_units(self.noise_variance_bounds, scale**2),
         )
 
     def log_prob(self, y: Array, f: Array) -> Array:

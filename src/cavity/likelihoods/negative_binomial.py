@@ -36,6 +36,7 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
 
     support = "counts"
     tunes: ClassVar[tuple[str, ...]] = ("shape",)
+    open_ends = frozenset({("likelihood__shape", "upper")})
 
     def __post_init__(self) -> None:
         require_positive("shape", self.shape)

@@ -34,6 +34,7 @@ class NoisyProbit(Likelihood, name="noisy_probit"):
 
     concave = False
     tunes: ClassVar[tuple[str, ...]] = ("label_noise",)
+    open_ends = frozenset({("likelihood__label_noise", "lower")})
 
     def __post_init__(self) -> None:
         if not 0.0 < self.label_noise < 0.5:

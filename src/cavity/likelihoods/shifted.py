@@ -75,6 +75,11 @@ class Shifted(Likelihood):
         return cls(base, offset) if np.any(offset) else base
 
     @property
+    def open_ends(self) -> frozenset[tuple[str, str]]:  # type: ignore[override]
+        """As for the likelihood itself."""
+        return self.base.open_ends
+
+    @property
     def bare(self) -> Likelihood:
         """The likelihood of latent values that include what is added."""
         return self.base

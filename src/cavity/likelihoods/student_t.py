@@ -9,7 +9,7 @@ from scipy import special
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods import scale_mixture
-from cavity.likelihoods.base import Likelihood, in_units, require_positive
+from cavity.likelihoods.base import Likelihood, divided, require_positive
 from cavity.likelihoods.normal import standardise
 from cavity.likelihoods.stirling import log_rising
 from cavity.sites import Marginals, Moments
@@ -40,10 +40,16 @@ class StudentT(Likelihood, name="student_t"):
     support = "reals"
     concave = False
     tunes: ClassVar[tuple[str, ...]] = ("degrees_of_freedom", "scale")
+    open_ends = frozenset({("likelihood__degrees_of_freedom", "upper")})
 
     def __post_init__(self) -> None:
         require_positive("degrees_of_freedom", self.degrees_of_freedom)
         require_positive("scale", self.scale)
+
+    def in_units(self, origin: float, scale: float) -> Likelihood:
+        """Return the likelihood of targets (y − origin)/scale."""
+        bounds = divided(self.scale_bounds, scale)
+        return replace(self, scale=self.scale / scale, scale_bounds=bounds)
 
     @property
     def offers(self) -> frozenset[str]:
@@ -90,11 +96,6 @@ class StudentT(Likelihood, name="student_t"):
         """Draw f plus noise."""
         noise = self.scale * rng.standard_t(self.degrees_of_freedom, f.shape)
         return f + same_kind(noise, f)
-
-    def in_units(self, origin: float, scale: float) -> Likelihood:
-        """Return the likelihood of targets (y − origin)/scale."""
-        bounds = in_units(self.scale_bounds, scale)
-        return replace(self, scale=self.scale / scale, scale_bounds=bounds)
 
     def mean(self, f: Array) -> Array:
         """Return f."""
