@@ -1,5 +1,6 @@
 """Fitted estimators as numbers and names, and back without another fit."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,6 +14,7 @@ from cavity.estimators.answers import user_likelihood
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.coding import coding_of
 from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.forgotten import ForgottenRows
 from cavity.estimators.joint import latents_of
 from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.process import Coverage, FittedProcess
@@ -25,7 +27,7 @@ from cavity.likelihoods import Gaussian, Likelihood, Shifted, Trend, likelihood
 from cavity.priors import InducingPosterior, InducingPrior
 from cavity.priors.inducing import Whitened
 from cavity.sites import Sites
-from cavity.storage import StorageError
+from cavity.storage import StorageError, short
 from cavity.storage.codecs import (
     kernel_from_json,
     kernel_to_json,
@@ -85,8 +87,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         return _loaded(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        message = f"{os.fspath(path)}: a damaged model file of cavity ({error})"
-        raise StorageError(" ".join(message.split())) from error
+        message = f"{os.fspath(path)}: a damaged model file of cavity ({short(error)})"
+        raise StorageError(message) from error
 
 
 def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
@@ -278,6 +280,7 @@ def _process(
     prior: Any
     if about["dense"]:
         n = arrays.count("X")
+        _check_memory(n)
         X, n_rows = arrays.get("X", n, n_features), n
         prior, n = latents.prior(kernel, X, lambda name: arrays.get(name, n_rows))
     else:
@@ -316,29 +319,25 @@ def _with_trend(model: Likelihood, arrays: _Arrays, n_features: int) -> Likeliho
     return Shifted(model, 0.0, trend, np.empty((0, 1 + n_features)))
 
 
+def _check_memory(rows: int) -> None:
+    """Refuse a covariance that this machine cannot hold, before it is computed."""
+    if 8.0 * rows**2 > _memory_size():
+        raise ValueError(
+            f"its covariance of {rows:,} rows does not fit into the memory of this machine"
+        )
+
+
+def _memory_size() -> float:
+    """Return the bytes of memory of this machine, if it says so."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
 def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:
     if prior.dense:
         tau, nu, alpha = (arrays.get(f"{name}_{j}", n) for name in ("tau", "nu", "alpha"))
         return prior.condition(Sites(tau, nu), alpha)
     V, w = arrays.get(f"V_{j}", n, n), arrays.get(f"w_{j}", n)
     return InducingPosterior(prior, Whitened(V, w, float(arrays.get(f"half_log_det_{j}"))))
-
-
-class ForgottenRows:
-    """The training rows of a model from a file, which it does not have."""
-
-    _WHY = (
-        "This model comes from a file, which holds what predictions need and not the training "
-        "rows: leave-one-out, learning curves and the like need the estimator that was fitted."
-    )
-
-    def reduce(self, *_: Any) -> Any:
-        """Refuse to visit any rows."""
-        raise ValueError(self._WHY)
-
-    def collect(self, *_: Any) -> Any:
-        """Refuse to visit any rows."""
-        raise ValueError(self._WHY)
-
-    def drop(self, state: str) -> None:
-        """Forget nothing."""

@@ -1,7 +1,8 @@
 """From an estimator and a table to the pools from which training sets are drawn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,19 +22,27 @@ from cavity.estimators.validation import (
     is_table,
     validate_inputs,
 )
-from cavity.likelihoods import Gaussian, Likelihood, Shifted
-from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
+from cavity.likelihoods import Gaussian, Likelihood, Probit, Shifted
+from cavity.model_selection.block_pools import (
+    BlockInputs,
+    block_pools,
+    class_tuning_of,
+    tuning_of,
+    weights_of,
+)
 from cavity.model_selection.populations import checked_sizes, population
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
     Averages,
     BinaryScores,
+    ClassPool,
+    JointScores,
     MulticlassScores,
     Pool,
     RegressionScores,
     Scores,
-    TuningEffect,
+    check_size,
 )
 from cavity.resampling.pool import Examples
 from cavity.resampling.scores import Losses, class_scores
@@ -69,6 +78,11 @@ class PoolInputs:
     """Whether the covariances of all examples are a matrix."""
 
     @property
+    def joint(self) -> bool:
+        """Whether one model has the latent values of more than two classes."""
+        return self.fitted.coding is not None and self.fitted.coding.joint
+
+    @property
     def classes(self) -> Array | None:
         """The classes, in the order of their codes; None for a real target."""
         return getattr(self.model, "classes_", None)
@@ -86,7 +100,7 @@ class PoolInputs:
     @property
     def rank(self) -> int:
         """The size of the matrices that are factored."""
-        return self.n
+        return self.n * (self.fitted.coding.n_classes - 1) if self.joint else self.n
 
     def labels(self, index: Array) -> Array:
         """Return the labels of some examples."""
@@ -105,8 +119,11 @@ class PoolInputs:
         return Shifted.rows(base, self.X, np.broadcast_to(added, len(self.y)))
 
     @cached_property
-    def pools(self) -> list[Pool]:
-        """A pool for each latent function."""
+    def pools(self) -> list[Any]:
+        """A pool for each latent function, or one for all classes together."""
+        if self.joint:
+            check_size(self.n, self.fitted.coding.n_classes)
+            return [self._class_pool(self.fitted.processes[0])]
         each = zip(self.fitted.processes, self._targets(), self.likelihoods, strict=True)
         return [self._pool(*about) for about in each]
 
@@ -117,9 +134,22 @@ class PoolInputs:
             return [(self.y - self.fitted.origin) / self.fitted.scale]
         if coding.joint or not coding.has_proba:
             raise ValueError(
-                "Learning curves of more than two classes need multi_class='one_vs_rest'."
+                "Learning curves of more than two classes need multi_class='multinomial' or "
+                "'one_vs_rest'."
             )
         return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
+
+    def _class_pool(self, process: FittedProcess) -> ClassPool:
+        """Return a pool of all classes. An example that is drawn twice keeps the kernel's noise."""
+        if self.likelihoods[0] != Probit():
+            raise ValueError(
+                "Learning curves of all classes together are those of likelihood='probit'; got "
+                f"{self.model.likelihood!r}. Use that, or multi_class='one_vs_rest'."
+            )
+        codes = np.searchsorted(self.model.classes_, self.y)
+        prior = DensePrior(process.rule.matrix(self.X))
+        tuning = self._tuning(process, class_tuning_of)
+        return ClassPool(prior, codes, self.fitted.coding.n_classes, self.share, tuning)
 
     def _pool(self, process: FittedProcess, y: Array, own: Likelihood) -> Pool:
         """Return a pool in which the likelihood includes the kernel's noise, if possible.
@@ -133,10 +163,13 @@ class PoolInputs:
         if likelihood is None:
             likelihood, noise = own, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
-        loo, tuning = self._loo(process, noise, y), self._tuning(process, noise, own.shift)
+        loo = self._loo(process, noise, y)
+        tuning = self._tuning(process, partial(tuning_of, noise=noise), own.shift)
         return Pool(DensePrior(K), y, likelihood, self.share, loo, noise, tuning)
 
-    def _tuning(self, process: FittedProcess, noise: float, shift: Any) -> TuningEffect | None:
+    def _tuning(
+        self, process: FittedProcess, effect_of: Callable[[FittedProcess], Any], shift: Any = 0.0
+    ) -> Any:
         """Return what tuning again changes, if the kernel was tuned on this very table."""
         place = self.fitted.rows.position
         if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
@@ -147,7 +180,7 @@ class PoolInputs:
             return None
         if not np.allclose(np.broadcast_to(process.likelihood.shift, len(place))[place], shift):
             return None
-        found = tuning_of(process, noise)
+        found = effect_of(process)
         return None if found is None else found.part(place)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
@@ -166,6 +199,8 @@ class PoolInputs:
         if self.classes is None:
             found = self.fitted
             return RegressionScores(self.pools, float(found.scale), float(found.origin))
+        if self.joint:
+            return JointScores(self.pools)
         return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:

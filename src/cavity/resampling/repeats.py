@@ -39,7 +39,7 @@ def _bound_moments(likelihood: Likelihood, y: Array, c: Marginals) -> Moments:
         # In units of the posterior, which a strong site makes narrow.
         if np.max(np.abs(f) / (1.0 + np.abs(x))) < _BOUND_TOL:
             break
-        step = f if last is None else _extrapolate(x, f, last)
+        step = f if last is None else extrapolated(x, f, last)
         last, x = (x, f), x + step
         x[0] = np.maximum(x[0], _LEAST * last[0][0])
     d1, d2 = _together(c, new, 1.0)
@@ -102,7 +102,7 @@ class RepeatedSites:
             if np.all(done):
                 break
             f = np.stack([image.tau * c.variance, image.nu * scale]) - x
-            step = 2.0 / (s + 1.0) * f if last is None else _extrapolate(x, f, last)
+            step = 2.0 / (s + 1.0) * f if last is None else extrapolated(x, f, last)
             last = x, f
             x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
@@ -118,7 +118,7 @@ class RepeatedSites:
         return match(with_others, self._moments(self._y, with_others))
 
 
-def _extrapolate(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
+def extrapolated(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
     """Return the step to the end of the line through the last two, for each example by itself."""
     dx, df = x - last[0], f - last[1]
     tiny = np.finfo(float).tiny
