@@ -78,7 +78,7 @@ def agreement(name, n, law, repeats, seed=0):
 def test_theory_agrees_with_refits(law):
     """In most cells theory and a hundred refits agree, for every likelihood.
 
-    Where they do not, the squared error of counts is about a tenth too high, with few rows: where
+    Where they do not, the squared error of counts is mostly a tenth too high, with few rows: where
     a training set predicts much, it is also more certain, and e^{f} then averages to less.
     """
     cells = [agreement(name, n, law, 100) for name in LIKELIHOODS for n in (60, 100)]

@@ -41,7 +41,7 @@ def surprise(lik: Likelihood, y: Array, q: Marginals) -> Array:
     >>> surprise(Gaussian(1.0), np.array([1.0, 7.0]), q)
     array([0., 3.])
     >>> surprise(Poisson(), np.array([3.0, 900.0]), q).round(1)
-    array([0.1, 3.2])
+    array([0.1, 3.3])
     """
     log_z, d1, d2 = (to_numpy(part) for part in lik.tilted(y, q))
     if lik.quadratic:

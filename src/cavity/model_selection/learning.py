@@ -66,8 +66,8 @@ def learning_curve(
     With multi_class="multinomial" the latent values of all classes are averaged over together,
     correlated as they are. The matrices have n (C − 1) rows, of which there may be 4,000.
 
-    The theory is that of exact inference for regression and of EP for classification, whatever the
-    estimator uses.
+    The theory is that of exact inference for Gaussian targets, of the bound of inference="mixture"
+    for likelihoods that are not log-concave, and else of EP, whatever the estimator uses.
 
     Parameters
     ----------
