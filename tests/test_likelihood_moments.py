@@ -35,7 +35,7 @@ def rule(q=20):
     return nodes
 
 
-class Poisson(Likelihood):
+class Rates(Likelihood):
     """Counts with rate e^f: a density that overflows far out, and no closed forms."""
 
     support = "counts"
@@ -190,7 +190,7 @@ def poisson_truth(y, m, v):
 def test_default_against_mpmath(y):
     """The numerical default is exact for a density that overflows within its reach."""
     grid = list(product([-20.0, 0.5, 5.0], [0.01, 1.0, 100.0]))
-    moments = Poisson().tilted(y, marginals(grid))
+    moments = Rates().tilted(y, marginals(grid))
     assert_matches(moments[:2], [poisson_truth(y, *point) for point in grid])
 
 

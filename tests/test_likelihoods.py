@@ -185,7 +185,7 @@ def test_support():
 
 
 @dataclass(frozen=True)
-class Poisson(Likelihood):
+class Rates(Likelihood):
     """Counts with rate e^f."""
 
     support = "counts"
@@ -216,7 +216,7 @@ class Exponential(Likelihood):
         return rng.exponential(np.exp(-f))
 
 
-@pytest.mark.parametrize("lik", [Poisson(), Exponential()])
+@pytest.mark.parametrize("lik", [Rates(), Exponential()])
 def test_contract_of_rates(lik):
     """Likelihoods of counts and of positive numbers keep the contract with nothing but defaults."""
     check_likelihood(lik)
@@ -225,7 +225,7 @@ def test_contract_of_rates(lik):
 def test_contract_notices_a_wrong_support():
     """What is sampled has to be what the support says."""
 
-    class Wrong(Poisson):
+    class Wrong(Rates):
         support = "positive"
 
     with pytest.raises(AssertionError, match="not positive"):
@@ -285,5 +285,5 @@ def test_resolver():
     assert likelihood(lik) is lik
     assert repr(Probit(0.5)) == "Probit(noise_variance=0.5)"
     for unknown in ("probti", 3, None):
-        with pytest.raises(ValueError, match=r"'gaussian', 'logit', 'probit', 'step'.*got"):
+        with pytest.raises(ValueError, match=r"'gaussian', .*'probit'.*got"):
             likelihood(unknown)

@@ -219,9 +219,7 @@ class _Dip:
     n_failures, succeeded = 0, True
 
     def __init__(self):
-        self.evidence = SimpleNamespace(
-            rule=SimpleNamespace(names=["length_scale"], theta=np.zeros(1))
-        )
+        self.evidence = SimpleNamespace(names=["length_scale"], theta=np.zeros(1))
         self.best = SimpleNamespace(theta=None, value=np.inf)
 
     def __call__(self, theta):

@@ -125,7 +125,7 @@ def choose(
     found = []
     for name, kernel in kernels.items():
         evidences = evidences_of(rule(kernel))
-        hierarchies = [Hierarchy.of(e.rule, spreads, amplitude) for e in evidences]
+        hierarchies = [Hierarchy.of(e, spreads, amplitude) for e in evidences]
         tuned = list(map(tied, evidences, hierarchies, progress))
         found.append(Candidate(name, evidences, hierarchies, tuned))
     ranked = sorted(found, key=lambda c: -c.log_evidence)

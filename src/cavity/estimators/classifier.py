@@ -6,24 +6,24 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.blocks import in_blocks, over_blocks
-from cavity.estimators.fitted import FittedModel, warn_about, warn_of_loo
+from cavity.estimators.common import GaussianProcess
+from cavity.estimators.fitted import warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
 from cavity.estimators.large import classes_in_blocks
 from cavity.estimators.plans import classes_in_memory
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit, with_callbacks
+from cavity.estimators.progress import end_fit, whole_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_prior_variance,
     check_tuning,
     is_auto,
-    is_precomputed,
     is_table,
     validate_inputs,
 )
@@ -31,7 +31,7 @@ from cavity.inference import second_order_correction
 from cavity.likelihoods import Likelihood, likelihood
 
 
-class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: ignore[misc]
     """Gaussian process classification by analytic approximate inference.
 
     A drop-in replacement for scikit-learn's class of the same name: its parameters keep their names
@@ -160,7 +160,6 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
 
-    _model: FittedModel
     classes_: Array
     # Where a warm start begins, for each binary problem.
     _thetas: Sequence[Array] = ()
@@ -188,7 +187,7 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         processes = averaged(self, task.setting.rngs, processes)
         self._model = task.model(processes, comparison=comparison)
         self.classes_, self.n_classes_ = task.classes, self._model.coding.n_classes
-        self._thetas = [process.rule.theta for process in processes]
+        self._thetas = [process.evaluation.theta for process in processes]
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
         reports = [fit.report for fit in self._model.fits]
         self.converged_ = all(report.converged for report in reports)
@@ -256,36 +255,6 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         return np.exp(self._model.loo_scores(tuned_without=False))
 
     @property
-    def loo_is_believable_(self) -> bool:
-        """Whether `loo_proba_` accounts for the tuning; if not, use `cavity.cross_val_tuned`."""
-        return self._fitted.loo_is_believable
-
-    @property
-    def _fitted(self) -> FittedModel:
-        check_is_fitted(self, "_model")
-        return self._model
-
-    @property
-    def inducing_points_(self) -> Any:
-        """The inducing points; a list with those of each binary problem, if there are several."""
-        return self._fitted.inducing_points()
-
-    @property
-    def inducing_left_over_(self) -> float:
-        """Share of the prior variance at the rows that the inducing points leave over."""
-        return max(found.left_over for found in self._fitted.coverages())
-
-    @property
-    def inducing_gain_(self) -> float | None:
-        """Log evidence gained by the last doubling of their number; if small, there are enough."""
-        return self._fitted.inducing_gain()
-
-    @property
-    def kernel_comparison_(self) -> Any:
-        """The kernels that kernel="auto" has tried, the best first."""
-        return self._fitted.kernel_comparison()
-
-    @property
     def evidence_correction_(self) -> float:
         """Second-order correction of EP's log evidence: the size and sign of its error.
 
@@ -311,18 +280,6 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         kernels = [process.kernel_ for process in self._fitted.processes]
         return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
 
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
-        """Return the log evidence at given hyperparameters, or that of the fit.
-
-        ``theta`` holds log hyperparameters; with ``eval_gradient``, the gradient with respect to
-        them is also returned. For more than two classes the evidence is the mean over the binary
-        problems, and ``theta`` holds either one kernel's values, used for all problems, or those of
-        all kernels, concatenated. The fitted kernel never changes.
-        """
-        return self._fitted.log_evidence(theta, eval_gradient)
-
     def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the latent function at each row (two classes only).
 
@@ -335,11 +292,6 @@ class GaussianProcessClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
                 f"binary classification, received {self.n_classes_} classes."
             )
         return tuple(self._model.processes[0].predict(*self._checked(X, prior_variance))[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
-        return tags
 
 
 def start_from(

@@ -126,11 +126,13 @@ class FittedModel:
 
     def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
         """Split hyperparameters among the processes; tell whether they share them."""
-        count, size = len(self.processes), len(self.processes[0].rule.theta)
-        if theta.shape == (size,):
-            return [theta] * count, True
-        if theta.shape == (size * count,):
-            return list(theta.reshape(count, size)), False
+        count, first = len(self.processes), self.processes[0]
+        size = len(first.rule.theta)
+        for own in (size, len(first.evaluation.theta)):
+            if theta.shape == (own,):
+                return [theta] * count, True
+            if theta.shape == (own * count,):
+                return list(theta.reshape(count, own)), False
         raise ValueError(
             f"Shape of theta must be either {size} or {size * count}. "
             f"Obtained theta with shape {theta.shape}."

@@ -83,7 +83,7 @@ def _under_hierarchy(estimator: Any, setting: Setting) -> Found:
             )
         else:
             evidences = setting.evidences_of(setting.rule)
-            each = [Hierarchy.of(e.rule, spreads, setting.amplitude) for e in evidences]
+            each = [Hierarchy.of(e, spreads, setting.amplitude) for e in evidences]
             tuned = list(map(integrate, evidences, each, progress))
         report(tuned)
     around = zip(tuned, setting.columns, strict=True)
@@ -116,7 +116,7 @@ def _maximised(estimator: Any, setting: Setting) -> Found:
         partial(progress_of_starts, estimator, further=setting.further),
     )
     starts = [
-        starting_points(evidence.rule.theta, evidence.rule.bounds, n_restarts, rng) if tunes else []
+        starting_points(evidence.theta, evidence.bounds, n_restarts, rng) if tunes else []
         for evidence, rng in zip(evidences, setting.rngs, strict=True)
     ]
     optima = tune(evidences, starts, optimizer=how, n_jobs=n_jobs, progress=progress)
@@ -136,6 +136,6 @@ def _maximised(estimator: Any, setting: Setting) -> Found:
 
 
 def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> Evaluation:
-    with threads(), named_failure(evidence.rule.with_theta(best.theta)):
+    with threads(), named_failure(evidence.with_theta(best.theta).rule):
         found = evidence.at(best.theta, best.starts)
         return found if best.starts is None or found.converged else evidence.at(best.theta)

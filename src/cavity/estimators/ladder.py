@@ -89,17 +89,18 @@ def _up(
 ) -> FittedProcess:
     """Tune one problem's kernel, which a fit to a sample has found, on larger and larger tables."""
     prior = None if first.given is None else first.given.prior
-    best, below, n_below = Optimum(first.rule.theta, -np.inf, True, 0, 0.0), first, n_first
+    best, below, n_below = Optimum(first.evaluation.theta, -np.inf, True, 0, 0.0), first, n_first
     rng = np.random.default_rng(table.rngs[k].randint(2**31 - 1))
     for number, rung in enumerate(rungs, 2):
-        rule = first.rule.with_theta(best.theta)
+        rule = first.rule.with_theta(best.theta[: len(first.rule.theta)])
         Z = _points(table, rule, rng)
         couple = partial(InducingPrior.of, Z=Z, whole=not table.method.bounds)
         evidence = table.evidence(k, rule, couple, rung.blocks, rung.index)
+        evidence = evidence.with_theta(best.theta)
         if first.tuned:
             along = below.posterior.principal(rung.size / n_below)
             if prior is None and evidence.hyperprior is None:
-                theta = _shortened(rule, table.summary.inputs.std)
+                theta = _shortened(evidence, table.summary.inputs.std)
                 along = _reaching(along, theta != best.theta)
                 best = replace(best, theta=theta)
             name = f"rung {number} of {len(rungs) + 1}, {rung.size:,} rows, {len(Z)} points"
@@ -111,19 +112,19 @@ def _up(
     return replace(below, at_bounds=bounds, coverage=coverage)
 
 
-def _shortened(rule: Rule, spreads: Array) -> Array:
+def _shortened(evidence: Evidence, spreads: Array) -> Array:
     """Return the hyperparameters with no length scale so long that nothing would bring it back.
 
     On few rows the evidence often finds no use for an input. There the slope in its length scale
     is zero, whatever more rows have to say.
     """
-    theta, d = rule.theta.copy(), len(spreads)
+    theta, d = evidence.theta.copy(), len(spreads)
     longest = np.log(_LONG * 2.0 * np.sqrt(d) * np.where(spreads > 0.0, spreads, 1.0))
-    scales = np.flatnonzero(length_scales(rule.names))
+    scales = np.flatnonzero(length_scales(evidence.names))
     for place in np.split(scales, np.flatnonzero(np.diff(scales) > 1) + 1):
         if len(place) == d > 1:
             theta[place] = np.minimum(theta[place], longest)
-    return np.clip(theta, *rule.bounds.T)
+    return np.clip(theta, *evidence.bounds.T)
 
 
 def _reaching(along: Array, moved: Array) -> Array:
@@ -153,7 +154,7 @@ def _search(
 
 
 def _evaluate(evidence: Evidence, best: Optimum) -> Evaluation:
-    with named_failure(evidence.rule.with_theta(best.theta)):
+    with named_failure(evidence.with_theta(best.theta).rule):
         found = evidence.at(best.theta, best.starts)
         return found if best.starts is None or found.converged else evidence.at(best.theta)
 
@@ -193,7 +194,5 @@ def _coverage(evaluation: Evaluation, sample: RowSample) -> Coverage:
     if m < 2:
         return Coverage(left, None)
     half = partial(InducingPrior.of, Z=prior.Z[: m // 2], whole=prior.whole)
-    fewer = Evidence(evidence.rule, evidence.rows, evidence.likelihood, evidence.method, half).at(
-        evaluation.theta
-    )
+    fewer = replace(evidence, couple=half).at(evaluation.theta)
     return Coverage(left, evaluation.value - fewer.value)

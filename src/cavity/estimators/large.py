@@ -17,6 +17,7 @@ from cavity.estimators.fitting import Setting
 from cavity.estimators.ladder import on_ladder
 from cavity.estimators.plans import FitPlan, generators
 from cavity.estimators.problems import (
+    beginning,
     classifier_rule,
     density,
     method_of,
@@ -68,14 +69,12 @@ class LargeTable(NamedTuple):
 
     def _dense(self, sample: RowSample, rule: Rule) -> list[Evidence]:
         """Return the evidence of each problem for a sample, under a covariance matrix."""
-        model, prior = self.likelihood_of(sample.index), density(self.estimator, rule)
-        starts = [rule.with_theta(theta) for theta in self.before] or [rule] * len(self.problems)
-        found = []
-        for start, codes in zip(starts, self.problems, strict=True):
+        rest, found = (self.likelihood_of(sample.index), self.method, sample.weight), []
+        for codes in self.problems:
             targets = [code(sample.y) for code in codes]
-            rest = (model, self.method, sample.weight, prior)
-            found.append(Evidence.of(start, sample.X, targets, *rest))
-        return found
+            evidence = Evidence.of(rule, sample.X, targets, *rest)
+            found.append(evidence.under(density(self.estimator)))
+        return beginning(found, self.before)
 
     def evidence(
         self,
@@ -87,8 +86,8 @@ class LargeTable(NamedTuple):
     ) -> Evidence:
         """Return the evidence of a problem for rows in blocks, those of a sample by their index."""
         rows = [Coded(blocks, code) for code in self.problems[k]]
-        model, prior = self.likelihood_of(index), density(self.estimator, rule)
-        return Evidence(rule, rows, model, self.method, couple, prior)
+        found = Evidence(rule, rows, self.likelihood_of(index), self.method, couple)
+        return found.under(density(self.estimator))
 
 
 def classes_in_blocks(
@@ -115,8 +114,7 @@ def classes_in_blocks(
     setting = LargeTable(
         classifier, table.blocks, summary, codes, rule, method, lambda index: model, rngs
     )
-    known = [len(theta) for theta in before] == [len(rule.theta)] * len(codes)
-    setting = setting._replace(before=before if known else ())
+    setting = setting._replace(before=before)
     fitted = partial(FittedModel, rows=_row_map(table, summary), coding=split)
     return FitPlan(on_ladder, setting, partial(fitted, unweighted=table.unweighted), classes)
 

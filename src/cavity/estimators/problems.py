@@ -40,16 +40,19 @@ def binary_evidences(
 ) -> list[Evidence]:
     """Return the evidence of each binary problem, at the hyperparameters found before, if any."""
     model = likelihood(classifier.likelihood)
-    method = method_of(classifier, model)
-    prior = density(classifier, rule)
-    known = [len(theta) for theta in before] == [len(rule.theta)] * len(tasks)
-    found = []
-    for i, (own, labels) in enumerate(tasks):
-        start = rule.with_theta(before[i]) if known else rule
+    method, prior, found = method_of(classifier, model), density(classifier), []
+    for own, labels in tasks:
         inputs = training_inputs(classifier, X, rows.index[own])
-        weight = rows.weight[own]
-        found.append(Evidence.of(start, inputs, [labels], model, method, weight, prior))
-    return found
+        evidence = Evidence.of(rule, inputs, [labels], model, method, rows.weight[own])
+        found.append(evidence.under(prior))
+    return beginning(found, before)
+
+
+def beginning(evidences: list[Evidence], before: Sequence[Array]) -> list[Evidence]:
+    """Return the evidences at the hyperparameters found before, if there are as many."""
+    if [len(theta) for theta in before] != [len(evidence.theta) for evidence in evidences]:
+        return evidences
+    return [evidence.with_theta(theta) for evidence, theta in zip(evidences, before, strict=True)]
 
 
 def method_of(classifier: Any, model: Likelihood) -> Method:
@@ -60,10 +63,10 @@ def method_of(classifier: Any, model: Likelihood) -> Method:
     return method
 
 
-def density(estimator: Any, rule: Rule) -> Hyperprior | None:
-    """Return the density of this kernel's hyperparameters, if the user has given one."""
+def density(estimator: Any) -> Hyperprior | None:
+    """Return the density of hyperparameters, if the user has given one."""
     prior = estimator.hyperprior
-    return prior.of(rule) if isinstance(prior, Hyperprior) and len(rule.theta) else None
+    return prior if isinstance(prior, Hyperprior) else None
 
 
 def regressor_rule(regressor: Any) -> Rule:
@@ -80,8 +83,8 @@ def target_evidence(
     method = methods.method(regressor.inference)
     inputs, model = training_inputs(regressor, X, rows.index), Gaussian(noise[rows.index])
     columns = list(targets.reshape(len(targets), -1).T)
-    prior = density(regressor, rule)
-    return Evidence.of(rule, inputs, columns, model, method, rows.weight, prior)
+    evidence = Evidence.of(rule, inputs, columns, model, method, rows.weight)
+    return evidence.under(density(regressor))
 
 
 def noise_variances(alpha: Any, n: int) -> Array:

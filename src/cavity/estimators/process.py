@@ -80,7 +80,7 @@ class FittedProcess:
         prior = self.prior or evidence.hyperprior
         if prior is not None:
             return posterior_at(self.evaluation, prior)
-        free = ~np.any(np.isclose(evidence.rule.bounds, theta[:, None], atol=1e-3), axis=1)
+        free = ~np.any(np.isclose(evidence.bounds, theta[:, None], atol=1e-3), axis=1)
         return posterior_at(
             self.evaluation, NormalPrior(theta, _VAGUE * np.eye(len(theta))[:, free])
         )
@@ -93,7 +93,7 @@ class FittedProcess:
         """
         if not self.tuned or self.coverage is None:
             return self.tuned
-        return len(self.rule.theta) > _NEGLIGIBLE * len(self.fits[0].cavities.mean)
+        return len(self.evaluation.theta) > _NEGLIGIBLE * len(self.fits[0].cavities.mean)
 
     @cached_property
     def response(self) -> Response:
@@ -105,7 +105,7 @@ class FittedProcess:
         if not self.tuned:
             return self
         evidence, starts = self.evaluation.evidence, self.evaluation.starts
-        limits = evidence.rule.bounds.T
+        limits = evidence.bounds.T
         draws = [np.clip(theta, *limits) for theta in self.posterior.draws(count, rng)]
         return replace(self, others=[evidence.at(theta, starts) for theta in draws])
 
@@ -156,11 +156,15 @@ class FittedProcess:
         return self.evaluation.fits
 
     def log_evidence(self, theta: Array, eval_gradient: bool = False) -> tuple[float, Array]:
-        """Return the log evidence at other hyperparameters, and its gradient or zeros."""
-        zero = np.zeros_like(theta)
+        """Return the log evidence at other hyperparameters, and its gradient or zeros.
+
+        If these are the kernel's alone, those of the likelihood stay as they are.
+        """
+        own, zero = len(theta), np.zeros_like(theta)
         try:
-            found = self.evaluation.evidence.at(theta)
-            return found.value, found.gradient if eval_gradient else zero
+            rest = self.evaluation.theta[own:]
+            found = self.evaluation.evidence.at(np.concatenate([theta, rest]))
+            return found.value, found.gradient[:own] if eval_gradient else zero
         except NotPositiveDefiniteError:
             return -np.inf, zero
 
@@ -203,7 +207,7 @@ class FittedProcess:
 
     @property
     def _likelihood(self) -> Likelihood:
-        return self.evaluation.evidence.likelihood
+        return self.evaluation.likelihood
 
     def covariance(self, X: Any) -> Array:
         """Return the posterior covariance of the first latent function among new inputs."""

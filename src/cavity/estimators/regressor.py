@@ -4,19 +4,20 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
 from cavity.estimators.blocks import in_blocks, over_blocks
-from cavity.estimators.fitted import FittedModel, require_dense, warn_about, warn_of_loo
+from cavity.estimators.common import GaussianProcess
+from cavity.estimators.fitted import require_dense, warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
 from cavity.estimators.large import targets_in_blocks
 from cavity.estimators.plans import targets_in_memory
 from cavity.estimators.problems import regressor_rule
-from cavity.estimators.progress import CallbackSupportMixin, end_fit, whole_fit, with_callbacks
+from cavity.estimators.progress import end_fit, whole_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_prior_variance,
@@ -29,10 +30,9 @@ from cavity.estimators.validation import (
 
 
 class GaussianProcessRegressor(
-    CallbackSupportMixin,  # type: ignore[misc]
     MultiOutputMixin,  # type: ignore[misc]
     RegressorMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    GaussianProcess,
 ):
     """Gaussian process regression.
 
@@ -114,7 +114,6 @@ class GaussianProcessRegressor(
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    _model: FittedModel
     y_train_: Any
 
     def __init__(
@@ -301,47 +300,7 @@ class GaussianProcessRegressor(
         std = self._shaped([np.sqrt(q.variance + noise) for q in found]) * self._model.scale
         return self._unscaled([q.mean for q in found]), std
 
-    @property
-    def loo_is_believable_(self) -> bool:
-        """Whether `loo_mean_` accounts for the tuning; if not, use `cavity.cross_val_tuned`."""
-        return self._fitted.loo_is_believable
-
-    @property
-    def _fitted(self) -> FittedModel:
-        check_is_fitted(self, "_model")
-        return self._model
-
-    @property
-    def inducing_points_(self) -> Any:
-        """The inducing points; a list with those of each binary problem, if there are several."""
-        return self._fitted.inducing_points()
-
-    @property
-    def inducing_left_over_(self) -> float:
-        """Share of the prior variance at the rows that the inducing points leave over."""
-        return max(found.left_over for found in self._fitted.coverages())
-
-    @property
-    def inducing_gain_(self) -> float | None:
-        """Log evidence gained by the last doubling of their number; if small, there are enough."""
-        return self._fitted.inducing_gain()
-
-    @property
-    def kernel_comparison_(self) -> Any:
-        """What kernel="auto" has tried: a table, the best kernel first."""
-        return self._fitted.kernel_comparison()
-
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
-        """Return the log evidence at given log hyperparameters, or that of the fit.
-
-        With ``eval_gradient``, with the gradient. The fitted kernel never changes.
-        """
-        return self._fitted.log_evidence(theta, eval_gradient)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags

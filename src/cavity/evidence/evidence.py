@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,6 +25,8 @@ _USABLE = 1e-2
 @dataclass(frozen=True)
 class Evidence:
     """Approximate log evidence of hyperparameters, for given data and inference.
+
+    Its theta are the kernel's hyperparameters, then those of the likelihood.
 
     Parameters
     ----------
@@ -87,12 +89,38 @@ class Evidence:
         rows = [Rows(y, weight, X) for y in targets]
         return cls(rule, rows, likelihood, method, partial(DensePrior.of, X=X), hyperprior)
 
+    @property
+    def theta(self) -> Array:
+        """The hyperparameters as they are given, of the kernel and of the likelihood."""
+        return np.concatenate([self.rule.theta, self.likelihood.theta])
+
+    @property
+    def bounds(self) -> Array:
+        """Their limits, of shape (p, 2)."""
+        return np.concatenate([np.reshape(self.rule.bounds, (-1, 2)), self.likelihood.bounds])
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return [*self.rule.names, *self.likelihood.names]
+
+    def with_theta(self, theta: Array) -> Evidence:
+        """Return the same evidence, given at other hyperparameters."""
+        own = len(self.rule.theta)
+        rule, likelihood = self.rule.with_theta(theta[:own]), self.likelihood
+        return replace(self, rule=rule, likelihood=likelihood.with_theta(theta[own:]))
+
+    def under(self, hyperprior: Hyperprior | None) -> Evidence:
+        """Return the same evidence with a prior density of these hyperparameters."""
+        density = hyperprior.of(self) if hyperprior is not None and len(self.theta) else None
+        return replace(self, hyperprior=density)
+
     def at(self, theta: Array, starts: Sequence[WarmStart] | None = None) -> Evaluation:
         """Infer every target at these hyperparameters."""
-        prior = self.couple(self.rule.with_theta(theta))
-        fits = []
+        here = self.with_theta(theta)
+        prior, fits = self.couple(here.rule), []
         for i, rows in enumerate(self.rows):
-            problem = Problem(self.likelihood, prior, rows)
+            problem = Problem(here.likelihood, prior, rows)
             fits.append(self.method.fit(problem, starts[i] if starts else None))
         return Evaluation(self, theta, prior, fits)
 
@@ -105,6 +133,11 @@ class Evaluation:
     theta: Array
     prior: Any
     fits: Sequence[Fit]
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood at this theta."""
+        return self.fits[0].problem.likelihood
 
     @property
     def value(self) -> float:

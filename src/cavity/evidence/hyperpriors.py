@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.kernels import length_scales
-from cavity.priors import KernelRule
 
 _TYPICAL_LENGTH = 0.7
 """Log of a typical length scale in one dimension, in standard deviations of the input."""
@@ -21,15 +21,27 @@ _VAGUE = 2.0
 """Standard deviation of the log of a hyperparameter of which little is known."""
 
 
+class Hyperparameters(Protocol):
+    """What has hyperparameters: a kernel's rule, or an evidence with those of a likelihood, too."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Their names, as in scikit-learn."""
+
+    @property
+    def theta(self) -> Array:
+        """Their values, most of them as logarithms."""
+
+
 class Hyperprior(ABC):
-    """A prior density of the log hyperparameters θ of one kernel.
+    """A prior density of the log hyperparameters θ of a kernel and, if it has any, a likelihood.
 
     For a density of your own, write these three methods and pass an object of your class as
     ``hyperprior``.
     """
 
-    def of(self, rule: KernelRule) -> Hyperprior:
-        """Return the density for this kernel's hyperparameters; by default, itself."""
+    def of(self, rule: Hyperparameters) -> Hyperprior:
+        """Return the density for these hyperparameters; by default, itself."""
         return self
 
     @abstractmethod
@@ -104,8 +116,8 @@ class LogNormal(Hyperprior):
     ----------
     by_name : mapping from str to (float, float)
         Median and spread of the hyperparameters whose name ends in the key, such as
-        ``"length_scale"``, ``"constant_value"`` or ``"k2__noise_level"``; the longest key wins. The
-        spread is the standard deviation of the logarithm.
+        ``"length_scale"``, ``"k2__noise_level"`` or ``"likelihood__shape"``; the longest key
+        wins. The spread is the standard deviation of the logarithm.
     default : (float, float)
         Median and spread of all others.
 
@@ -123,8 +135,8 @@ class LogNormal(Hyperprior):
     by_name: Mapping[str, tuple[float, float]]
     default: tuple[float, float] = (1.0, _VAGUE)
 
-    def of(self, rule: KernelRule) -> NormalPrior:
-        """Return the density for this kernel's hyperparameters."""
+    def of(self, rule: Hyperparameters) -> NormalPrior:
+        """Return the density for these hyperparameters."""
         found = np.array([self._of_name(name) for name in rule.names]).reshape(-1, 2)
         if not np.all((found > 0.0) & np.isfinite(found)):
             raise ValueError(f"Medians and spreads must be positive; got {dict(self.by_name)!r}.")
@@ -161,14 +173,16 @@ class Hierarchy:
     centre: Array
 
     @classmethod
-    def of(cls, rule: KernelRule, spreads: Array | None, amplitude: float) -> Hierarchy:
+    def of(cls, rule: Hyperparameters, spreads: Array | None, amplitude: float) -> Hierarchy:
         """Return the hierarchy of a kernel.
 
-        A hyperparameter of another kind, such as a period, has its given value as its median.
+        A hyperparameter of another kind, such as a period or one of a likelihood, has its given
+        value as its median.
 
         Parameters
         ----------
-        rule : KernelRule
+        rule : Hyperparameters
+            A kernel's rule, or an evidence.
         spreads : array of shape (d,) or None
             Standard deviation of each input; None if the inputs are no vectors.
         amplitude : float

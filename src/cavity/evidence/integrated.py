@@ -241,7 +241,7 @@ def _around(
     progress: Progress | None,
 ) -> tuple[HyperPosterior, int]:
     """Return the posterior around the maximum found from z, and how many evaluations it took."""
-    objective, bounds = Objective(loosened(evidence), progress), evidence.rule.bounds
+    objective, bounds = Objective(loosened(evidence), progress), evidence.bounds
     objective.starts = starts
 
     def at(z: Array) -> tuple[float, Array]:

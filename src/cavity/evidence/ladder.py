@@ -53,7 +53,7 @@ def climb(
     most : int
         Largest number of evaluations.
     """
-    objective, bounds = Objective(loosened(evidence), progress), evidence.rule.bounds
+    objective, bounds = Objective(loosened(evidence), progress), evidence.bounds
     objective.starts, begin = starts, time.perf_counter()
     along = along / np.maximum(1.0, np.max(np.abs(along), axis=0, initial=0.0) / _LONGEST)
     z_0, z_along = _of_prior(prior, theta, along)
@@ -70,7 +70,7 @@ def climb(
         objective(theta, eval_gradient=False)
     objective.check()
     best, cost = objective.best, (objective.n_evaluations, time.perf_counter() - begin)
-    limited = at_bounds(evidence.rule.names, bounds, best.theta)
+    limited = at_bounds(evidence.names, bounds, best.theta)
     usable = best.usable
     return Optimum(best.theta, -best.value, usable, *cost, at_bounds=limited, starts=best.starts)
 

@@ -143,8 +143,8 @@ def l_bfgs_b(
     The coordinates are those of the kernel as it was given: random starts say nothing about the
     right magnitude. If the search ends on a slope, it goes on in those ``around`` where it ended.
     """
-    rule = objective.evidence.rule
-    coordinates = Coordinates(rule.names, rule.theta if around is None else around)
+    given = objective.evidence
+    coordinates = Coordinates(given.names, given.theta if around is None else around)
     limits, revived = coordinates.limits(bounds), False
 
     def at(u: Array) -> tuple[float, Array]:

@@ -16,7 +16,6 @@ from cavity.arrays.threads import is_small, one_thread
 from cavity.evidence.evidence import Evidence
 from cavity.evidence.objective import Objective, l_bfgs_b, named_failure
 from cavity.inference import WarmStart
-from cavity.priors import KernelRule
 from cavity.sites import Rows
 
 _TUNING_TOL = {True: 1e-4, False: 1e-6}
@@ -107,11 +106,11 @@ def tune(
     >>> y = np.sign(X[:, 0] - 1.6)
     >>> evidence = Evidence.of(rule(RBF(1.0)), X, [y], Probit(), EP(), np.ones(8))
     >>> [optimum] = tune([evidence])
-    >>> optimum.value > evidence.at(evidence.rule.theta).value
+    >>> optimum.value > evidence.at(evidence.theta).value
     True
     """
-    spaces = bounds or [evidence.rule.bounds for evidence in evidences]
-    begin = starts or [[e.rule.theta] if len(e.rule.theta) else [] for e in evidences]
+    spaces = bounds or [evidence.bounds for evidence in evidences]
+    begin = starts or [[e.theta] if len(e.theta) else [] for e in evidences]
     reporters = progress([len(own) for own in begin]) if progress else [None] * sum(map(len, begin))
     search = optimizer if callable(optimizer) else l_bfgs_b
     jobs = [(i, theta) for i, own in enumerate(begin) for theta in own]
@@ -128,7 +127,7 @@ def tune(
                 reporter.summarise(optimum)
             found[i].append(optimum)
     each = zip(evidences, spaces, found, strict=True)
-    return [_best_of(evidence.rule, space, own) for evidence, space, own in each]
+    return [_best_of(evidence, space, own) for evidence, space, own in each]
 
 
 def maximise(
@@ -203,18 +202,18 @@ def _tune_from(
     return Optimum(theta, -float(value), found.usable, *cost, starts=starts)
 
 
-def _best_of(rule: KernelRule, bounds: Array, optima: Sequence[Optimum]) -> Optimum:
+def _best_of(evidence: Evidence, bounds: Array, optima: Sequence[Optimum]) -> Optimum:
     """Return the highest optimum, the first of equals; raise if all searches have failed.
 
     A high evidence of an inference far from a solution counts only if there is no other.
     """
     if not optima:
-        return Optimum(rule.theta, np.nan, True, 0, 0.0)
+        return Optimum(evidence.theta, np.nan, True, 0, 0.0)
     best = max(optima, key=lambda optimum: (optimum.trusted, optimum.value))
     if best.failure is not None:
-        with named_failure(rule):
+        with named_failure(evidence.rule):
             raise best.failure
-    return replace(best, at_bounds=at_bounds(rule.names, bounds, best.theta))
+    return replace(best, at_bounds=at_bounds(evidence.names, bounds, best.theta))
 
 
 def at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:

@@ -108,6 +108,17 @@ class Method(ABC):
         """
         return Slope()
 
+    def depends(
+        self, rows: Rows, local: Local, moved: Array | None
+    ) -> Callable[[Likelihood], Array]:
+        """Return each row's part of the evidence as a function of the likelihood alone.
+
+        Its slopes in the likelihood's parameters are those of the evidence. The default is right
+        if the evidence is stationary in the sites; ``moved`` are the means under the slope's
+        source, where there is one.
+        """
+        return lambda likelihood: rows.weight * self.moments(likelihood, rows, local).log_z
+
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Find the approximate posterior and its evidence."""
         return self.driver(problem)(self, problem, start)

@@ -1,5 +1,6 @@
 """Laplace: a Gaussian at the posterior's mode with the curvature there (R&W section 3.4)."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from cavity.arrays import Array
@@ -31,3 +32,15 @@ class Laplace(Method):
         """Return the source ½ Σ_ii w ∂³log p: the mode, too, moves with K (R&W (5.23))."""
         d3 = likelihood.derivatives(rows.y, local.q.mean)[2]
         return Slope(source=0.5 * local.q.variance * rows.weight * d3)
+
+    def depends(
+        self, rows: Rows, local: Local, moved: Array | None
+    ) -> Callable[[Likelihood], Array]:
+        """Return log p + ½ Σ_ii ∂²log p, and what follows from the mode (R&W (5.23))."""
+        (f, variance), shift = local.q, 0.0 if moved is None else moved
+
+        def value(likelihood: Likelihood) -> Array:
+            d1, d2, _ = likelihood.derivatives(rows.y, f)
+            return rows.weight * (likelihood.log_prob(rows.y, f) + 0.5 * variance * d2 + shift * d1)
+
+        return value

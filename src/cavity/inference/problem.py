@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from cavity.arrays import Array, clip, namespace
 from cavity.likelihoods import Likelihood
 from cavity.rows import MemoryBlocks, RowBlocks, State
@@ -85,7 +87,7 @@ class Fit:
         return self.start.sites.name if isinstance(self.start.sites, State) else ""
 
     def gradient(self) -> Array:
-        """Return d log evidence/d theta of the prior's hyperparameters.
+        """Return d log evidence/d theta: of the prior's hyperparameters, then the likelihood's.
 
         It takes one visit to the rows, or two for a method whose slope has a source.
         """
@@ -95,8 +97,11 @@ class Fit:
             if lost:
                 return self._again().gradient()
             shared = _Contraction(self, pulled if pulled is None else self.posterior.under(pulled))
-        found, lost = blocks.reduce(_contract, shared, self._state)
-        return self._again().gradient() if lost else self.posterior.gradient(found)
+        found, own, lost = blocks.reduce(_contract, shared, self._state)
+        if lost:
+            return self._again().gradient()
+        prior = self.posterior.gradient(found)
+        return np.concatenate([prior, own]) if len(own) else prior
 
     def _again(self) -> Fit:
         """Return the same fit after blocks have lost their sites."""
@@ -166,9 +171,27 @@ def _pull(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
 
 
 def _contract(rows: Rows, sites: Any, now: _Contraction) -> tuple[Any, Any]:
+    posterior = now.fit.posterior
     seen, own, slope = _slope(now.fit, rows, sites)
-    share = now.fit.posterior.contract(seen, own, slope, now.other)
-    return sites, (share, int(_is_lost(now.fit.posterior.prior, sites)))
+    share = posterior.contract(seen, own, slope, now.other)
+    slopes = _likelihood_slopes(rows, seen, own, slope, now)
+    return sites, (share, slopes, int(_is_lost(posterior.prior, sites)))
+
+
+def _likelihood_slopes(
+    rows: Rows, seen: Any, sites: Any, slope: Slope, now: _Contraction
+) -> np.ndarray[Any, Any]:
+    """Return a block's part of d log Z/d theta of the likelihood's parameters."""
+    posterior, method = now.fit.posterior, now.fit.method
+    likelihood, rows = method.prepare(now.fit.problem.likelihood, rows)
+    if not likelihood.names:
+        return np.zeros(0)
+    moved = None
+    if now.other is not None:
+        moved = now.other.local(seen, Sites(sites.tau, slope.source)).q.mean
+    local = method.view(posterior, seen, sites)
+    by_row = likelihood.in_theta(method.depends(rows, local, moved))
+    return np.array([float(namespace(d).sum(d)) for d in by_row])
 
 
 def _target(rows: Rows, sites: Any, shared: None) -> tuple[Array, Array]:

@@ -1,19 +1,27 @@
 """Likelihoods by name. A new one is one file here and one import line below."""
 
-from cavity.likelihoods.base import REGISTRY, Likelihood, Powered
+from cavity.likelihoods.base import REGISTRY, Likelihood
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.likelihoods.logit import Logit
+from cavity.likelihoods.poisson import Poisson
+from cavity.likelihoods.powered import Powered
 from cavity.likelihoods.probit import Probit, Step
+from cavity.likelihoods.quantiles import quantiles
+from cavity.likelihoods.shifted import Shifted, Trend
 
 __all__ = [
     "REGISTRY",
     "Gaussian",
     "Likelihood",
     "Logit",
+    "Poisson",
     "Powered",
     "Probit",
+    "Shifted",
     "Step",
+    "Trend",
     "likelihood",
+    "quantiles",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.arrays.differences import slope
 from cavity.likelihoods import numerical
+from cavity.likelihoods.targets import DESCRIPTIONS, check_support
 from cavity.sites import Marginals, Moments
 
-_STEP = 1e-3
+STEP = 1e-3
 """Of fourth-order differences in θ: their error is about 1e-12."""
 
 REGISTRY: dict[str, Callable[[], Likelihood]] = {}
@@ -50,7 +51,7 @@ class Likelihood(ABC):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What is available: some of "tilted", "derivatives" and "expected"."""
+        """What is available: some of "tilted", "derivatives", "expected" and "mixture"."""
         return frozenset({"tilted", "derivatives", "expected"})
 
     @abstractmethod
@@ -98,12 +99,64 @@ class Likelihood(ABC):
         """
         return numerical.expected(self, y, q)
 
+    def mixture(self, y: Array, q: Marginals) -> Moments:
+        """Return a lower bound of E log p(y|f), its slope in the mean, and −τ.
+
+        The bound is that of a mixture of log-concave densities, with the shares of its parts
+        averaged over; its slope in the variance is −τ/2, and τ ≥ 0.
+        """
+        raise ValueError(f"{self!r} is not a mixture of log-concave likelihoods.")
+
+    def mean(self, f: Array) -> Array:
+        """Return E[y|f]; by default for labels ±1."""
+        if self.support != "signs":
+            raise ValueError(f"{self!r} does not say what its targets are on average.")
+        xp = namespace(f)
+        return xp.exp(self.log_prob(1.0, f)) - xp.exp(self.log_prob(-1.0, f))
+
+    def variance(self, f: Array) -> Array:
+        """Return Var[y|f]; by default for labels ±1."""
+        if self.support != "signs":
+            raise ValueError(f"{self!r} does not say how its targets vary.")
+        return 4.0 * namespace(f).exp(self.log_prob(1.0, f) + self.log_prob(-1.0, f))
+
+    def response(self, q: Marginals) -> Marginals:
+        """Return the mean and variance of y under each Gaussian over f.
+
+        What is too large for a float is infinite.
+        """
+        return numerical.response(self, q)
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        """Return P(Y ≤ y|f), for targets that are numbers."""
+        raise ValueError(f"{self!r} does not say how its targets are distributed.")
+
+    def deviance(self, y: Array, mean: Array) -> Array | None:
+        """Return twice the gap of log p to that of the best mean; None if it has no name."""
+        return None
+
+    @property
+    def expects(self) -> str:
+        """What the targets must be, in words."""
+        return DESCRIPTIONS[self.support]
+
+    def check_targets(self, y: Array) -> None:
+        """Raise a ValueError that names the first target that is not what is expected."""
+        check_support(y, self.support, type(self).__name__, self.expects)
+
+    def fitted_to(self, y: Array, weight: Array | None = None) -> Likelihood:
+        """Return the likelihood with what it has to take from the targets."""
+        return self
+
     def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
         """Return the third and fourth cumulants of each tilted distribution ∝ p(y|f) N(f; m, v)."""
         return numerical.cumulants(self, y, c)
 
     def power(self, eta: Array | float) -> Likelihood:
         """Return the likelihood p(y|f)^eta, which is not normalised in y."""
+        # A power is a likelihood, too: its file needs this one.
+        from cavity.likelihoods.powered import Powered
+
         return Powered(self, eta)
 
     def subset(self, rows: slice) -> Likelihood:
@@ -126,6 +179,11 @@ class Likelihood(ABC):
 
     noise_variance: Array | float = 0.0
     """Variance of the Gaussian noise on f that p(y|f) includes."""
+
+    @property
+    def bare(self) -> Likelihood:
+        """The likelihood without what belongs to its rows, such as their offsets."""
+        return self
 
     @property
     def concave(self) -> bool:
@@ -157,98 +215,16 @@ class Likelihood(ABC):
         return [name for name in self.tunes if getattr(self, f"{name}_bounds") != "fixed"]
 
     def in_theta(self, what: Callable[[Likelihood], Array]) -> list[Array]:
-        """Return the derivative of something in each of these parameters, by differences."""
+        """Return the derivative in each of these parameters, by differences.
+
+        ``what`` returns one number for each row, which depends on no other row.
+        """
         theta = self.theta
 
         def along(e: Array) -> Callable[[float], Array]:
             return lambda h: what(self.with_theta(theta + h * e))
 
-        return [slope(along(e), _STEP) for e in np.eye(len(theta))]
-
-
-@dataclass(frozen=True)
-class Powered(Likelihood):
-    """A likelihood raised to a power.
-
-    Parameters
-    ----------
-    base : Likelihood
-        The likelihood p(y|f).
-    eta : float or array
-        The power, positive; one for all examples or one for each.
-    """
-
-    base: Likelihood
-    eta: Array | float
-
-    def __post_init__(self) -> None:
-        require_positive("eta", self.eta)
-
-    @property
-    def support(self) -> str:
-        """As for the likelihood itself."""
-        return self.base.support
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As for the likelihood itself."""
-        return self.base.offers
-
-    @property
-    def quadratic(self) -> bool:
-        """As for the likelihood itself."""
-        return self.base.quadratic
-
-    @property
-    def concave(self) -> bool:
-        """As for the likelihood itself."""
-        return self.base.concave
-
-    @property
-    def names(self) -> list[str]:
-        """As for the likelihood itself."""
-        return self.base.names
-
-    @property
-    def theta(self) -> Array:
-        """As for the likelihood itself."""
-        return self.base.theta
-
-    @property
-    def bounds(self) -> Array:
-        """As for the likelihood itself."""
-        return self.base.bounds
-
-    def with_theta(self, theta: Array) -> Likelihood:
-        """Return the power of the likelihood with other parameters."""
-        return Powered(self.base.with_theta(theta), self.eta)
-
-    def log_prob(self, y: Array, f: Array) -> Array:
-        """Return eta log p(y|f)."""
-        return self.eta * self.base.log_prob(y, f)
-
-    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        """Return the first three derivatives of eta log p(y|f) in f."""
-        d1, d2, d3 = self.base.derivatives(y, f)
-        return self.eta * d1, self.eta * d2, self.eta * d3
-
-    def expected(self, y: Array, q: Marginals) -> Moments:
-        """Return the moments of eta log p(y|f)."""
-        return Moments(*(self.eta * moment for moment in self.base.expected(y, q)))
-
-    def power(self, eta: Array | float) -> Likelihood:
-        """Return the likelihood itself to the product of the powers."""
-        return self.base.power(self.eta * eta)
-
-    def subset(self, rows: slice) -> Likelihood:
-        """Return the powered likelihood of some of the examples."""
-        return Powered(self.base.subset(rows), take(self.eta, rows))
-
-    def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        """Raise an error: a power of a density is not normalised."""
-        raise ValueError(
-            f"{self!r} is not normalised in y and cannot be sampled; sample {self.base!r}."
-        )
+        return [slope(along(e), STEP) for e in np.eye(len(theta))]
 
 
 def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
+from cavity.arrays.special import ndtr
 from cavity.likelihoods.base import Likelihood, require_positive, take
 from cavity.sites import Marginals, Moments
 
@@ -57,6 +58,26 @@ class Gaussian(Likelihood, name="gaussian"):
         """Return log N(y; m, σ²) − v/2σ² and its derivatives in m."""
         log_p, d1, d2 = self._moments(y, q.mean, 0.0)
         return Moments(log_p + 0.5 * q.variance * d2, d1, d2)
+
+    def mean(self, f: Array) -> Array:
+        """Return f."""
+        return f
+
+    def variance(self, f: Array) -> Array:
+        """Return σ²."""
+        return 0.0 * f + same_kind(self.noise_variance, f)
+
+    def response(self, q: Marginals) -> Marginals:
+        """Return m and σ² + v."""
+        return Marginals(q.mean, q.variance + same_kind(self.noise_variance, q.mean))
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        """Return Φ((y − f)/σ)."""
+        return ndtr((y - f) / same_kind(np.sqrt(to_numpy(self.noise_variance)), f))
+
+    def deviance(self, y: Array, mean: Array) -> Array:
+        """Return (y − μ)², in units that do not depend on the noise."""
+        return (y - mean) ** 2
 
     def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
         """Return zeros: the tilted distribution is Gaussian."""

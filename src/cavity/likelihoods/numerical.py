@@ -27,7 +27,7 @@ _REACH = 40.0
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 
 
-def _quiet() -> np.errstate:
+def quiet() -> np.errstate:
     """Let a likelihood overflow far out, where the Gaussian has long vanished."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
@@ -125,7 +125,7 @@ def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
     cancels elsewhere.
     """
     xp = namespace(c.mean)
-    with _quiet():
+    with quiet():
         tilt = _Tilt(lik, y, c)
         norm, *averages, rest = integrate(tilt.integrands, tilt.edges)
         scale = _SQRT_2PI * xp.sqrt(tilt.v)
@@ -139,7 +139,7 @@ def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
 
 def cumulants(lik: Likelihood, y: Array, c: Marginals) -> tuple[Array, Array]:
     """Return the third and fourth cumulants of the tilted density."""
-    with _quiet():
+    with quiet():
         tilt = _Tilt(lik, y, c)
         norm, *moments = integrate(tilt.powers, tilt.edges)
     a, b, third, fourth = (moment / norm for moment in moments)
@@ -153,8 +153,24 @@ def expected(lik: Likelihood, y: Array, q: Marginals) -> Moments:
     return average(lambda f: (lik.log_prob(y, f), *lik.derivatives(y, f)[:2]), q)
 
 
+def response(lik: Likelihood, q: Marginals) -> Marginals:
+    """Return the mean and variance of y under a Gaussian over f."""
+    [mean] = averages(lambda f: [lik.mean(f)], q)
+
+    def variances(f: Array) -> list[Array]:
+        return [lik.variance(f), (lik.mean(f) - mean) ** 2]
+
+    within, between = averages(variances, q)
+    return Marginals(mean, within + between)
+
+
 def average(values: Callable[[Array], Sequence[Array]], q: Marginals) -> Moments:
     """Return the averages under Gaussians of what is given: log p, ∂log p and ∂²log p."""
+    return Moments(*averages(values, q))
+
+
+def averages(values: Callable[[Array], Sequence[Array]], q: Marginals) -> list[Array]:
+    """Return the averages under Gaussians of any number of functions."""
     m, v = proper(q)
     xp = namespace(m)
     sd = xp.sqrt(v)
@@ -164,5 +180,5 @@ def average(values: Callable[[Array], Sequence[Array]], q: Marginals) -> Moments
         return [_times(w, value) for value in values(m + sd * t)]
 
     unit = xp.ones_like(m)
-    with _quiet():
-        return Moments(*integrate(integrands, graded_edges(unit, _REACH * unit)))
+    with quiet():
+        return integrate(integrands, graded_edges(unit, _REACH * unit))

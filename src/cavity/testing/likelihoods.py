@@ -10,18 +10,13 @@ from scipy import integrate
 
 from cavity.arrays import Array
 from cavity.likelihoods import Likelihood, numerical
+from cavity.likelihoods.targets import SUPPORTS
 from cavity.sites import Marginals, Moments
 from cavity.testing.tools import slope, targets
 
 _MEANS = np.array([-3.0, -0.5, 0.0, 0.7, 4.0])
 _VARIANCES = np.array([0.2, 1.0, 30.0])
 _STEP = 1e-3
-_SUPPORTS: dict[str, Callable[[Array], Array]] = {
-    "signs": lambda y: np.abs(y) == 1.0,
-    "counts": lambda y: (y >= 0.0) & (y == np.round(y)),
-    "positive": lambda y: y > 0.0,
-    "reals": np.isfinite,
-}
 
 
 def check_likelihood(
@@ -190,7 +185,7 @@ def _check_samples(lik: Likelihood, ys: Sequence[float], draws: int) -> None:
     discrete = lik.support in {"signs", "counts"}
     for f in (-0.8, 0.3, 1.5):
         sample = lik.sample(np.full(draws, f), rng)
-        assert np.all(_SUPPORTS[lik.support](sample)), f"samples are not {lik.support}"
+        assert np.all(SUPPORTS[lik.support](sample)), f"samples are not {lik.support}"
         for y in ys:
             p = _probability(lik, y, f) if discrete else _cumulative(lik, y, f)
             share = np.mean(sample == y if discrete else sample <= y)

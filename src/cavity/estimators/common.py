@@ -1,0 +1,67 @@
+"""What the fitted classifier and the fitted regressor have in common."""
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from cavity.estimators.fitted import FittedModel
+from cavity.estimators.progress import CallbackSupportMixin
+from cavity.estimators.validation import is_precomputed
+
+
+class GaussianProcess(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator that keeps a `FittedModel`: what both kinds answer in the same way."""
+
+    kernel: Any
+    _model: FittedModel
+
+    @property
+    def _fitted(self) -> FittedModel:
+        check_is_fitted(self, "_model")
+        return self._model
+
+    @property
+    def loo_is_believable_(self) -> bool:
+        """Whether leave-one-out answers account for the tuning; if not: `cavity.cross_val_tuned`.
+
+        Their names begin with ``loo_``.
+        """
+        return self._fitted.loo_is_believable
+
+    @property
+    def inducing_points_(self) -> Any:
+        """The inducing points; a list with those of each binary problem, if there are several."""
+        return self._fitted.inducing_points()
+
+    @property
+    def inducing_left_over_(self) -> float:
+        """Share of the prior variance at the rows that the inducing points leave over."""
+        return max(found.left_over for found in self._fitted.coverages())
+
+    @property
+    def inducing_gain_(self) -> float | None:
+        """Log evidence gained by the last doubling of their number; if small, there are enough."""
+        return self._fitted.inducing_gain()
+
+    @property
+    def kernel_comparison_(self) -> Any:
+        """What kernel="auto" has tried: a table, the best kernel first."""
+        return self._fitted.kernel_comparison()
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log evidence at given hyperparameters, or that of the fit.
+
+        ``theta`` holds log hyperparameters; with ``eval_gradient``, the gradient with respect to
+        them is also returned. For more than two classes the evidence is the mean over the binary
+        problems, and ``theta`` holds either one kernel's values, used for all problems, or those of
+        all kernels, concatenated. The fitted kernel never changes.
+        """
+        return self._fitted.log_evidence(theta, eval_gradient)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags
