@@ -70,11 +70,14 @@ def curve(plan: Plan) -> Iterator[Step]:
 def workers(plan: Plan) -> Iterator[Step]:
     """Yield tables on two worker processes, and in a file read by one process of two threads."""
     for n in plan.n_workers:
-        size, path = {"n": n, "m": plan.m_workers}, _path(n)
-        row = {"part": "workers", **size}
-        yield Step({**row, "what": "workers"}, {"job": "workers", **size})
-        yield Step({**row, "what": "write"}, {"job": "write", "path": path, "n": n})
-        yield Step({**row, "what": "file"}, {"job": "beside", "path": path, **size})
+        path = _path(n)
+        yield Step({"part": "write", "n": n}, {"job": "write", "path": path, "n": n})
+        # Of more rows nothing is kept anyway.
+        for kept in (None, 0.0) if n == min(plan.n_workers) else (None,):
+            row = {"part": "workers", "n": n, "m": plan.m_workers}
+            job, rest = {"n": n, "m": plan.m_workers, "kept": kept}, "" if kept is None else ", new"
+            yield Step({**row, "what": "workers" + rest}, {"job": "workers", **job})
+            yield Step({**row, "what": "file" + rest}, {"job": "beside", "path": path, **job})
 
 
 PARTS: dict[str, Callable[[Plan], Iterator[Step]]] = {

@@ -174,7 +174,8 @@ _WORKERS = _table(
     "Rows on Dask's workers",
     "Two worker processes of one thread and 4 GB each, which generate their rows themselves; "
     "beside them one process of two threads that reads as many from a Parquet file. An evidence "
-    "with gradient, cold and warm. Microseconds are of CPU, of all processes, for each row: unlike "
+    'with gradient, cold and warm; "new" where features are made anew in every visit, as they '
+    "are of the larger table. Microseconds are of CPU, of all processes, for each row: unlike "
     "seconds they do not depend much on what else the machine does. Memory is the largest "
     "resident set of a worker or of the process, before is that with its rows loaded.",
     {

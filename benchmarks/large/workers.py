@@ -24,16 +24,22 @@ _MIB = 2.0**20
 _ONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def workers(n: int, m: int) -> dict[str, Any]:
-    """Time evidences with gradient on workers that make their rows themselves."""
+def workers(n: int, m: int, kept: float | None) -> dict[str, Any]:
+    """Time evidences with gradient on workers that make their rows themselves.
+
+    At most ``kept`` bytes of features are kept between visits, or as many as by default.
+    """
     try:
         from cavity.rows.dask import DaskBlocks
     except ImportError as error:
         return {"skipped": f"no rows on Dask's workers: {error}"}
+    import dask
     from dask.distributed import Client, LocalCluster
 
-    # Workers take these over; LocalCluster's own argument comes too late for NumPy.
+    # Before NumPy is imported, for which LocalCluster's own argument comes too late; and without
+    # Dask's MALLOC_TRIM_THRESHOLD_, which makes visits take twice as long.
     os.environ.update(_ONE)
+    dask.config.set({"distributed.nanny.pre-spawn-environ": _ONE})
     # The limit is that of a machine with 4 GB for each worker: it decides what may be kept.
     how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "4GB"}
     with LocalCluster(**how, dashboard_address=None) as cluster, Client(cluster) as client:
@@ -42,7 +48,7 @@ def workers(n: int, m: int) -> dict[str, Any]:
             return sum(client.run(cpu_seconds).values()) + cpu_seconds()
 
         begin = perf_counter()
-        blocks = DaskBlocks(*_generated(n), client=client)
+        blocks = DaskBlocks(*_generated(n), client=client, kept=kept)
         loaded = perf_counter() - begin
         before = max(client.run(peak_bytes).values())
         found = _evaluations(blocks, n, m, used)
@@ -55,10 +61,11 @@ def workers(n: int, m: int) -> dict[str, Any]:
     }
 
 
-def beside(path: str, n: int, m: int) -> dict[str, Any]:
+def beside(path: str, n: int, m: int, kept: float | None) -> dict[str, Any]:
     """Time the same from a Parquet file of made-up rows, with the threads of this process."""
-    before = peak_bytes()
-    found = _evaluations(Coded(ParquetRows(path, "label"), _signs), n, m, cpu_seconds)
+    before, limit = peak_bytes(), {} if kept is None else {"kept": kept}
+    table = Coded(ParquetRows(path, "label", **limit), _signs)
+    found = _evaluations(table, n, m, cpu_seconds)
     return {**found, "peak_MiB": peak_bytes() / _MIB, "before_MiB": before / _MIB}
 
 
