@@ -35,13 +35,13 @@ $(VENV)/.dev: $(VENV)/.core
 venv: $(VENV)/.dev  ## create the virtual environment with everything for development
 
 test: $(VENV)/.dev  ## run the tests (without those marked slow)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -q $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal -q $(PYTEST_ARGS)
 
 slow: $(VENV)/.dev  ## run the slow tests as well
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -q -m 'slow or not slow' $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal -q -m 'slow or not slow' $(PYTEST_ARGS)
 
 farm: $(VENV)/.dev  ## solve all hostile problems
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -q -m slow tests/test_farm.py $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal -q -m slow tests/test_farm.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -43,7 +43,7 @@ X, y, names = pima.data, pima.target, list(pima.feature_names)
 X_test, y_test = load_pima(subset="test", return_X_y=True)
 mean, deviation = X.mean(axis=0), X.std(axis=0, ddof=1)
 X, X_test = (X - mean) / deviation, (X_test - mean) / deviation
-warnings.filterwarnings("ignore", message="Tuning stopped with k", category=ConvergenceWarning)
+warnings.filterwarnings("ignore", message="The optimal value found", category=ConvergenceWarning)
 
 
 def start(relevance):

@@ -516,6 +516,12 @@ def test_other_array_libraries(library, d):
             np.testing.assert_allclose(gradient, r.vjp(X, None, G), rtol=1e-10, atol=1e-10)
         for gradient in (r.vjp(A, B, convert(F)), r.vjp(A, B, convert(F), r.matrix(A, B))):
             np.testing.assert_allclose(gradient, r.vjp(X, Z, F), rtol=1e-10, atol=1e-10)
+        for ours, truth in (
+            (r.vjp_inputs(A, B, convert(F)), r.vjp_inputs(X, Z, F)),
+            (r.vjp_diag_inputs(A, convert(F[:, 0])), r.vjp_diag_inputs(X, F[:, 0])),
+        ):
+            assert type(ours) is type(A)
+            np.testing.assert_allclose(np.asarray(ours), truth, rtol=0, atol=1e-10)
         on_diagonal = r.vjp_diag(A, convert(F[:, 0]))
         np.testing.assert_allclose(on_diagonal, r.vjp_diag(X, F[:, 0]), rtol=1e-10, atol=1e-10)
 

@@ -1,5 +1,7 @@
 """What the work costs, counted in operations: no change of the code may make it dearer."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from frozen import load
@@ -15,7 +17,26 @@ MATRICES = 5.0
 LESS = 0.99
 """What counts as cheaper."""
 SLOW = {"EP fit 1000", "EP fit 1600", "Laplace fit 1000", "Laplace fit 1600"}
-JOBS = [pytest.param(job, marks=pytest.mark.slow if job in SLOW else ()) for job in FROZEN]
+CHEAPER = ["EP fit 500", "Laplace fit 500"]
+"""These have to stay below their frozen counts, which is more than not to exceed them."""
+JOBS = [
+    pytest.param(job, marks=pytest.mark.slow if job in SLOW else ())
+    for job in FROZEN
+    if job not in CHEAPER
+]
+TOGETHER = [job for job in FROZEN if job not in SLOW and "matrices" not in FROZEN[job]]
+
+
+@cache
+def counted():
+    """What the quick jobs took that count operations, all in one process: most of the time of a
+    process for each would be spent on imports."""
+    return operations.run(*TOGETHER)
+
+
+def taken(job):
+    """What one job took."""
+    return counted()[job] if job in TOGETHER else operations.run(job)[job]
 
 
 def test_nothing_is_left_out():
@@ -49,14 +70,14 @@ def test_count(name, args, options, count):
 @pytest.mark.parametrize("job", JOBS)
 def test_work_is_not_dearer(job):
     """Evaluations, whole fits and curves take no more operations than they did."""
-    found, limit = operations.run(job), FROZEN[job]
+    found, limit = taken(job), FROZEN[job]
     if "matrices" in limit:
         assert 0.0 < found["matrices"] <= MATRICES
     else:
         assert 0.0 < found["operations"] <= SLACK * limit["operations"]
 
 
-@pytest.mark.parametrize("job", ["EP fit 500", "Laplace fit 500"])
+@pytest.mark.parametrize("job", CHEAPER)
 def test_fits_of_medium_size_are_cheaper(job):
     """Whole fits of 500 examples take fewer operations than they did."""
-    assert operations.run(job)["operations"] < LESS * FROZEN[job]["operations"]
+    assert 0.0 < taken(job)["operations"] < LESS * FROZEN[job]["operations"]

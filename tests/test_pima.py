@@ -9,7 +9,7 @@ from cavity import GaussianProcessClassifier
 from cavity.datasets import load_pima
 
 # The length scale of an input that does not matter may run to its bound, and that is said.
-pytestmark = pytest.mark.filterwarnings("ignore:Tuning stopped with k.__length_scale")
+pytestmark = pytest.mark.filterwarnings("ignore:The optimal value found .* k.__length_scale")
 
 # The founding paper's relevance w_l is a length scale w_l ** -0.5; uniform ones are w_l = 1/7.
 UNIFORM = RBF([7.0**0.5] * 7) + WhiteKernel(1.0)

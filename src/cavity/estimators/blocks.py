@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from cavity import inference as methods
 from cavity.arrays import Array
 from cavity.estimators.problems import noise_variances
 from cavity.estimators.validation import (
     RowMap,
+    check_offset,
     check_rows,
     is_auto,
     is_precomputed,
     is_table,
     validate_inputs,
 )
+from cavity.inference import Method
 from cavity.kernels import Rule
 from cavity.rows import MemoryBlocks, RowBlocks
 from cavity.sites import Rows
@@ -46,18 +47,30 @@ class Opened(NamedTuple):
     blocks: RowBlocks
     rows: RowMap | None
     """None: as they are."""
-    unweighted: tuple[Any, None]
-    """Inputs of the user's rows without weight."""
+    unweighted: tuple[Any, None, Array | None]
+    """Inputs of the user's rows without weight, and their offsets."""
+    inputs: Array | None = None
+    """Of the rows, if they are in memory."""
+    offset: Array | None = None
+    """Of the rows, if they have any."""
 
 
 def opened(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, rule: Rule, alpha: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    offset: Any,
+    rule: Rule,
+    method: Method,
+    alpha: Any = None,
 ) -> Opened:
-    """Return a table, or arrays, in blocks; real targets have an ``alpha``, labels have none."""
-    _check_method(estimator)
+    """Return a table, or arrays, in blocks; numbers have an ``alpha``, labels have none."""
+    _check_method(method)
     if is_table(X):
+        _check_plain(estimator, offset)
         declared = _declared(estimator, X, y, sample_weight)
-        return Opened(declared, None, (np.empty((0, estimator.n_features_in_)), None))
+        return Opened(declared, None, (np.empty((0, estimator.n_features_in_)), None, None))
     real = alpha is not None
     X, y = validate_inputs(estimator, X, y, multi_output=real, y_numeric=real)
     if real:
@@ -65,10 +78,22 @@ def opened(
     else:
         check_classification_targets(y)
         labels = np.unique(y, return_inverse=True)[1]
-    X = _vectors(estimator, X)
+    X, offset = _vectors(estimator, X), check_offset(offset, len(y))
+    labels = labels if offset is None else np.column_stack([labels, offset])
     rows = check_rows(sample_weight, X, labels, rule, merge=True)
     found = Rows(y[rows.index], rows.weight, X[rows.index])
-    return Opened(MemoryBlocks(found, _BLOCK), rows, (X[rows.position < 0], None))
+    absent, own = rows.position < 0, None if offset is None else offset[rows.index]
+    unweighted = X[absent], None, None if offset is None else offset[absent]
+    return Opened(MemoryBlocks(found, _BLOCK), rows, unweighted, found.X, own)
+
+
+def _check_plain(estimator: Any, offset: Any) -> None:
+    """Refuse what belongs to single rows where these are not in memory."""
+    if offset is not None or estimator.mean is not None:
+        raise ValueError(
+            "offset and mean='linear' need arrays: the rows of a table in blocks are not held in "
+            "memory. Pass X and y as arrays (n_inducing may still be set)."
+        )
 
 
 def _vectors(estimator: Any, X: Any) -> Array:
@@ -96,9 +121,8 @@ def _declared(estimator: Any, table: Any, y: Any, sample_weight: Any) -> RowBloc
     return found
 
 
-def _check_method(estimator: Any) -> None:
+def _check_method(method: Method) -> None:
     """Refuse methods that need the covariance of all rows as a matrix."""
-    method = methods.method(estimator.inference)
     if method.dense_only:
         raise ValueError(
             f"inference={method.name!r} needs the covariances of all rows, which inducing points "
@@ -113,6 +137,8 @@ def over_blocks(estimator: Any, table: Any, method: str, **options: Any) -> Any:
         raise ValueError(
             "The covariances among all rows of a table are too many: pass some rows as an array."
         )
+    if options.pop("offset", None) is not None:
+        raise ValueError("offset needs arrays: pass some rows as an array.")
     ours, theirs = getattr(estimator, "feature_names_in_", None), table.feature_names
     if ours is not None and theirs is not None and list(ours) != list(theirs):
         raise ValueError(

@@ -13,14 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.blocks import in_blocks, over_blocks
+from cavity.estimators.coding import NO_PROBA
 from cavity.estimators.common import GaussianProcess
 from cavity.estimators.fitted import warn_about, warn_of_loo
 from cavity.estimators.fitting import averaged
+from cavity.estimators.gradients import checked_vectors, class_gradients
 from cavity.estimators.large import classes_in_blocks
 from cavity.estimators.plans import classes_in_memory
 from cavity.estimators.progress import end_fit, whole_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
+    check_offset,
     check_prior_variance,
     check_tuning,
     is_auto,
@@ -58,8 +61,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         Whether to keep a copy of the training inputs rather than a reference.
     random_state : int, RandomState instance or None
         Controls the random restarts.
-    multi_class : {"one_vs_rest", "one_vs_one"}
-        How to split more than two classes into binary problems.
+    multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}
+        How to split more than two classes into binary problems; "multinomial" does not: all classes
+        are one problem, with one kernel for the functions of all.
     n_jobs : int or None
         Number of starts to tune in parallel; above 500 rows results may differ by rounding.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
@@ -83,6 +87,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         none up to 3,000 rows (1,500 if the kernel is chosen) and up to 500 beyond.
     inducing_points : array-like of shape (m, n_features) or None
         Inducing points of your own.
+    mean : "linear" or None
+        The mean of the latent function: a trend that is linear in the inputs, tuned with the
+        kernel, or zero.
     verbose : int
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
@@ -116,7 +123,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         **DENSE_CONSTRAINTS,
         "max_iter_predict": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "multi_class": [StrOptions({"one_vs_rest", "one_vs_one"})],
+        "multi_class": [StrOptions({"one_vs_rest", "one_vs_one", "multinomial"})],
         "likelihood": [str, Likelihood],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
@@ -141,6 +148,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         average_hyperparameters: int = 0,
         n_inducing: Any = None,
         inducing_points: Any = None,
+        mean: Any = None,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -159,30 +167,34 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         self.average_hyperparameters = average_hyperparameters
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
+        self.mean = mean
 
     classes_: Array
     # Where a warm start begins, for each binary problem.
     _thetas: Sequence[Array] = ()
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "GaussianProcessClassifier":
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> "GaussianProcessClassifier":
         """Tune the kernel by maximising the evidence, then infer the posterior.
 
         ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
         and ``y`` has class labels of any type. ``sample_weight`` is how often each example counts:
-        a row with weight 2 counts twice, a row with weight 0 is left out.
+        a row with weight 2 counts twice, a row with weight 0 is left out. ``offset`` is added to
+        each row's latent value.
         """
         with whole_fit(self):
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, offset)
         warn_about(self._model)
         return self
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> None:
         self._validate_params()
         check_tuning(self)
         prepare = classes_in_blocks if in_blocks(self, X) else classes_in_memory
         before = self._thetas if self.warm_start and not is_auto(self.kernel) else ()
-        task = prepare(self, X, y, sample_weight, before)
+        task = prepare(self, X, y, sample_weight, offset, before)
         processes, comparison = task.way(self, task.setting)
         processes = averaged(self, task.setting.rngs, processes)
         self._model = task.model(processes, comparison=comparison)
@@ -194,18 +206,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         self.n_iter_ = max(report.n_iter for report in reports)
         end_fit(self, X, y, sample_weight)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, offset: Any = None) -> Array:
         """Return the most probable class of each row of an array (n_samples, n_features)."""
         check_is_fitted(self, "_model")
         if is_table(X):
-            return over_blocks(self, X, "predict")
+            return over_blocks(self, X, "predict", offset=offset)
         if self.n_classes_ == 2 and likelihood(self.likelihood).symmetric:
             # The sign of the mean is enough; no variance is needed.
             X = validate_inputs(self, X, reset=False)
-            return self.classes_[(self._model.processes[0].mean(X)[0] > 0).astype(int)]
-        return self.classes_[np.argmax(self._model.scores(*self._checked(X)), axis=1)]
+            mean = self._model.means(X, check_offset(offset, len(X)))[0]
+            return self.classes_[(mean > 0).astype(int)]
+        return self.classes_[np.argmax(self._model.scores(*self._checked(X, None, offset)), axis=1)]
 
-    def predict_log_proba(self, X: Any, prior_variance: Any = None) -> Array:
+    def predict_log_proba(self, X: Any, prior_variance: Any = None, offset: Any = None) -> Array:
         """Return log class probabilities of each row, accurate far into the tails.
 
         Columns are in the order of ``classes_``. With kernel="precomputed", ``prior_variance``
@@ -215,23 +228,54 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         check_is_fitted(self, "_model")
         self._check_has_proba()
         if is_table(X):
-            return over_blocks(self, X, "predict_log_proba")
-        return self._model.scores(*self._checked(X, prior_variance))
+            return over_blocks(self, X, "predict_log_proba", offset=offset)
+        return self._model.scores(*self._checked(X, prior_variance, offset))
 
-    def predict_proba(self, X: Any, prior_variance: Any = None) -> Array:
+    def predict_proba(self, X: Any, prior_variance: Any = None, offset: Any = None) -> Array:
         """Return class probabilities of each row; otherwise like `predict_log_proba`."""
-        return np.exp(self.predict_log_proba(X, prior_variance))
+        return np.exp(self.predict_log_proba(X, prior_variance, offset))
+
+    def predict_gradient(self, X: Any, of: str = "probability", offset: Any = None) -> Any:
+        """Return how predictions change with the inputs: exact derivatives at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        of : {"probability", "log_probability", "latent"}
+            What is differentiated. "log_probability" is accurate far into the tails.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_classes, n_features)
+            ∂P(class)/∂x, classes in the order of ``classes_``. With ``of="latent"`` two arrays, for
+            mean and variance of the latent function, of shape (n_samples, n_features); for more
+            than two classes (n_samples, n_problems, n_features), in the order of
+            ``base_estimator_.estimators_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessClassifier
+        >>> X = np.linspace(-2.0, 2.0, 20)[:, None]
+        >>> clf = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, X[:, 0] > 0.0)
+        >>> gradient = clf.predict_gradient([[0.1], [-0.3]])
+        >>> gradient.shape, bool(np.all(gradient[:, 1, 0] > 0.0))
+        ((2, 2, 1), True)
+        """
+        X = checked_vectors(self, X)
+        return class_gradients(self._fitted, X, of, check_offset(offset, len(X)))
 
     def _check_has_proba(self) -> None:
         if not self._model.coding.has_proba:
-            raise ValueError(
-                "one_vs_one multi-class mode does not support predicting probability estimates. "
-                "Use one_vs_rest mode instead."
-            )
+            raise ValueError(NO_PROBA)
 
-    def _checked(self, X: Any, prior_variance: Any = None) -> tuple[Any, Array | None]:
+    def _checked(
+        self, X: Any, prior_variance: Any = None, offset: Any = None
+    ) -> tuple[Any, Array | None, Array | None]:
         X, training = validate_inputs(self, X, reset=False), self._model.processes[0].X_train_
-        return X, check_prior_variance(self.kernel, training, prior_variance, len(X))
+        given = check_prior_variance(self.kernel, training, prior_variance, len(X))
+        return X, given, check_offset(offset, len(X))
 
     @property
     def loo_proba_(self) -> Array:
@@ -272,26 +316,30 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
     def base_estimator_(self) -> Any:
         """The latent process, or an object with a list ``estimators_`` of them."""
         processes = self._fitted.processes
-        return processes[0] if self.n_classes_ == 2 else SimpleNamespace(estimators_=processes)
+        return processes[0] if len(processes) == 1 else SimpleNamespace(estimators_=processes)
 
     @property
     def kernel_(self) -> Any:
-        """The kernel with its tuned hyperparameters; a CompoundKernel for several classes."""
+        """The kernel with its tuned hyperparameters; a CompoundKernel for several problems."""
         kernels = [process.kernel_ for process in self._fitted.processes]
-        return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
+        return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
 
-    def latent_mean_and_variance(self, X: Any, prior_variance: Any = None) -> tuple[Array, Array]:
-        """Return mean and variance of the latent function at each row (two classes only).
+    def latent_mean_and_variance(
+        self, X: Any, prior_variance: Any = None, offset: Any = None
+    ) -> tuple[Array, Array]:
+        """Return mean and variance of the latent function at each row.
 
-        ``prior_variance`` is as in `predict_log_proba`.
+        With multi_class="multinomial" both have a column for each class; otherwise only two classes
+        have one function. ``prior_variance`` is as in `predict_log_proba`.
         """
         check_is_fitted(self, "_model")
-        if self.n_classes_ > 2:
+        if len(self._model.processes) > 1:
             raise ValueError(
                 "Returning the mean and variance of the latent function f is only supported for "
                 f"binary classification, received {self.n_classes_} classes."
             )
-        return tuple(self._model.processes[0].predict(*self._checked(X, prior_variance))[0])
+        mean, spread = self._model.latents(*self._checked(X, prior_variance, offset))[0]
+        return mean, np.einsum("icc->ic", spread) if spread.ndim == 3 else spread
 
 
 def start_from(

@@ -1,11 +1,13 @@
 """What the fitted classifier and the fitted regressor have in common."""
 
+from contextlib import suppress
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from cavity.estimators.fitted import FittedModel
+from cavity.arrays import NotPositiveDefiniteError
+from cavity.estimators.fitted import FittedModel, warn_about
 from cavity.estimators.progress import CallbackSupportMixin
 from cavity.estimators.validation import is_precomputed
 
@@ -14,6 +16,7 @@ class GaussianProcess(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
     """An estimator that keeps a `FittedModel`: what both kinds answer in the same way."""
 
     kernel: Any
+    log_marginal_likelihood_value_: Any
     _model: FittedModel
 
     @property
@@ -57,8 +60,17 @@ class GaussianProcess(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         ``theta`` holds log hyperparameters; with ``eval_gradient``, the gradient with respect to
         them is also returned. For more than two classes the evidence is the mean over the binary
         problems, and ``theta`` holds either one kernel's values, used for all problems, or those of
-        all kernels, concatenated. The fitted kernel never changes.
+        all kernels, concatenated.
+
+        With ``clone_kernel=False`` the model moves to ``theta``: ``kernel_``, predictions and
+        evidence are then those at ``theta``, without another tuning. Where the evidence is −∞,
+        because there is no positive definite covariance, the model stays as it was.
         """
+        if theta is not None and not clone_kernel:
+            with suppress(NotPositiveDefiniteError):
+                self._model = self._fitted.moved(theta)
+                self.log_marginal_likelihood_value_ = self._model.log_evidence()
+                warn_about(self._model)
         return self._fitted.log_evidence(theta, eval_gradient)
 
     def __sklearn_tags__(self) -> Any:

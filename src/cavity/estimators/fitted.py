@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from cavity.arrays import Array
 from cavity.estimators.process import Coverage, FittedProcess, block_slices, part_of
 from cavity.estimators.validation import RowMap
 from cavity.inference import Fit
+from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
 
 
@@ -22,8 +23,9 @@ class FittedModel:
     processes: list[FittedProcess]
     """One for each binary problem of a classifier; one with all targets for a regressor."""
     rows: RowMap
-    unweighted: tuple[Any, Array | None]
-    """Inputs of the rows without weight and, with a precomputed kernel, their prior variances."""
+    unweighted: tuple[Any, Array | None, Array | None]
+    """Inputs of the rows without weight, with a precomputed kernel their prior variances, and
+    their offsets, if there are any."""
     coding: Any = None
     """A classifier's `Coding`."""
     origin: Any = 0.0
@@ -31,6 +33,8 @@ class FittedModel:
     scale: Any = 1.0
     noise: Any = 0.0
     """Noise variance of each row of a regressor's table."""
+    level: float = 0.0
+    """What is added to every latent value."""
     comparison: Any = None
     """The kernels that were tried, if there was a choice."""
 
@@ -73,13 +77,34 @@ class FittedModel:
         """The inference of each latent function."""
         return [fit for process in self.processes for fit in process.fits]
 
-    def scores(self, X: Any, prior_variance: Array | None = None) -> Array:
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood of new rows, at its tuned parameters."""
+        return self.processes[0].likelihood.bare
+
+    def shift_of(self, offset: Any) -> Any:
+        """Return what is added to latent values, in the model's units."""
+        return self.level if offset is None else self.level + np.asarray(offset) / self.scale
+
+    def latents(
+        self, X: Any, prior_variance: Array | None = None, offset: Any = None
+    ) -> list[Marginals]:
+        """Return each latent function of the first process at new inputs, all that is added in."""
+        found, shift = self.processes[0].predict(X, prior_variance), self.shift_of(offset)
+        return [q._replace(mean=q.mean + shift) for q in found]
+
+    def means(self, X: Any, offset: Any = None) -> list[Array]:
+        """Return their means."""
+        shift = self.shift_of(offset)
+        return [mean + shift for mean in self.processes[0].mean(X)]
+
+    def scores(self, X: Any, prior_variance: Array | None = None, offset: Any = None) -> Array:
         """Return a classifier's score of each class at new inputs, block by block."""
         scores = np.empty((len(X), self.coding.n_classes))
         n_train = max(len(process.X_train_) for process in self.processes)
         for block in block_slices(len(X), n_train):
-            part = part_of(prior_variance, block)
-            answers = [process.log_proba(X[block], part) for process in self.processes]
+            part, shift = part_of(prior_variance, block), self.shift_of(part_of(offset, block))
+            answers = [process.log_proba(X[block], part, shift) for process in self.processes]
             scores[block] = self.coding.scores(answers)
         return scores
 
@@ -115,14 +140,25 @@ class FittedModel:
         if theta is None and eval_gradient:
             raise ValueError("Gradient can only be evaluated for theta!=None")
         if theta is None:
-            return float(np.mean([process.evaluation.value for process in self.processes]))
+            return np.mean([process.evaluation.value for process in self.processes])
         parts, shared = self._theta_parts(np.asarray(theta, dtype=float))
         each = zip(self.processes, parts, strict=True)
         found = [process.log_evidence(part, eval_gradient) for process, part in each]
-        value = float(np.mean([value for value, _ in found]))
+        value = np.mean([value for value, _ in found])
         gradients = np.array([gradient for _, gradient in found]) / len(found)
         gradient = gradients.sum(axis=0) if shared else gradients.ravel()
         return (value, gradient) if eval_gradient else value
+
+    def moved(self, theta: Array) -> "FittedModel":
+        """Return the model at other hyperparameters, given as in `log_evidence`."""
+        if any(process.coverage is not None for process in self.processes):
+            raise ValueError(
+                "Inducing points are chosen for the fitted kernel, which cannot be replaced: leave "
+                "clone_kernel at True, or leave out n_inducing."
+            )
+        parts, _ = self._theta_parts(np.asarray(theta, dtype=float))
+        each = zip(self.processes, parts, strict=True)
+        return replace(self, processes=[process.moved(part) for process, part in each])
 
     def _theta_parts(self, theta: Array) -> tuple[list[Array], bool]:
         """Split hyperparameters among the processes; tell whether they share them."""
@@ -150,17 +186,17 @@ class FittedModel:
             scores[absent] = self.scores(*self.unweighted)
         return scores
 
-    def loo_marginals(self, *, tuned_without: bool = True) -> list[Marginals]:
+    def loo_latents(self, *, tuned_without: bool = True) -> list[Marginals]:
         """Return each latent function of the first process at each row, given all the others.
 
         Rows without weight get their ordinary prediction.
         """
         [process], position = self.processes, self.rows.position
-        cavities = process.cavities(tuned_without)
-        found = [Marginals(*(part[position] for part in c)) for c in cavities]
+        cavities, shift = process.cavities(tuned_without), process.likelihood.shift
+        found = [Marginals((c.mean + shift)[position], c.variance[position]) for c in cavities]
         absent = position < 0
         if np.any(absent):
-            for q, new in zip(found, process.predict(*self.unweighted), strict=True):
+            for q, new in zip(found, self.latents(*self.unweighted), strict=True):
                 q.mean[absent], q.variance[absent] = new
         return found
 
@@ -183,12 +219,7 @@ def warn_about(model: FittedModel) -> None:
         )
     # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
-    if at_bounds:
-        messages.append(
-            f"Tuning stopped with {', '.join(at_bounds)}. The evidence may still increase outside "
-            "the bounds: widen them, or fix the hyperparameter at this value."
-        )
-    for message in messages:
+    for message in [*messages, *at_bounds]:
         # The warning points above the estimator's fit, to the caller's line.
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 

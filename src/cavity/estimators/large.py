@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from cavity import inference as methods
 from cavity.arrays import Array
-from cavity.estimators.automatic import CLASS_AMPLITUDE
+from cavity.estimators.automatic import CLASS_AMPLITUDE, TARGET_AMPLITUDE
 from cavity.estimators.blocks import Opened, opened
-from cavity.estimators.coding import ClassCode, Code, TargetCode, coding
+from cavity.estimators.coding import ClassCode, Code, Coding, RankCode, TargetCode
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting
+from cavity.estimators.joint import latents_of
 from cavity.estimators.ladder import on_ladder
-from cavity.estimators.plans import FitPlan, generators
+from cavity.estimators.latents import SIGNS, Latents
+from cavity.estimators.plans import FitPlan, generators, split_of
 from cavity.estimators.problems import (
+    TargetUnits,
     beginning,
     classifier_rule,
     density,
@@ -24,11 +26,13 @@ from cavity.estimators.problems import (
     noise_variances,
     nonzero_scale,
     regressor_rule,
+    target_likelihood,
+    target_method,
+    with_added,
 )
 from cavity.estimators.validation import (
     RowMap,
-    check_classes,
-    check_n_targets,
+    check_targets,
     is_auto,
 )
 from cavity.evidence import Evidence
@@ -61,11 +65,14 @@ class LargeTable(NamedTuple):
     """Whether a kernel that is to be chosen needs noise of its own."""
     before: Sequence[Array] = ()
     """Where the search for each problem begins, if not at the rule's hyperparameters."""
+    latents: Latents = SIGNS
+    """What each problem's latent values are of."""
 
     def small(self, sample: RowSample, further: int) -> Setting:
         """Return what a fit to a sample without inducing points is made of."""
         how = (self.amplitude, self.noise, self.rngs, [None] * len(self.problems), further)
-        return Setting(partial(self._dense, sample), self.rule, sample.X, *how)
+        evidences_of = partial(self._dense, sample)
+        return Setting(evidences_of, self.rule, sample.X, *how, latents=self.latents)
 
     def _dense(self, sample: RowSample, rule: Rule) -> list[Evidence]:
         """Return the evidence of each problem for a sample, under a covariance matrix."""
@@ -91,62 +98,130 @@ class LargeTable(NamedTuple):
 
 
 def classes_in_blocks(
-    classifier: Any, X: Any, y: Any, sample_weight: Any, before: Sequence[Array]
+    classifier: Any, X: Any, y: Any, sample_weight: Any, offset: Any, before: Sequence[Array]
 ) -> FitPlan:
     """Check a table of classes in blocks; return what the fit of a classifier is made of.
 
     The search for each problem begins at the hyperparameters found ``before``, if there are any.
     """
     rule, model = classifier_rule(classifier), likelihood(classifier.likelihood)
-    table = opened(classifier, X, y, sample_weight, rule)
+    method = method_of(classifier, model)
+    table = opened(classifier, X, y, sample_weight, offset, rule, method)
     summary = _scanned(classifier, table, classes=True)
     classes = summary.labels.values  # type: ignore[union-attr]
     check_classification_targets(classes)
-    check_classes(classifier, classes)
-    split = coding(len(classes), classifier.multi_class)
+    split = split_of(classifier, classes, table.offset)
+    _check_split(split)
+    codes = _codes(split, classes)
+    if split.ordered:
+        model = model.fitted_to(*_with_all(codes[0][0], summary, len(classes)))
+    shifted, rngs = _with_added(classifier, model, table), generators(classifier, len(codes))
+    setting = LargeTable(
+        classifier, table.blocks, summary, codes, rule, method, _of_rows(shifted), rngs
+    )
+    setting = setting._replace(before=before, latents=latents_of(classifier, split))
+    fitted = partial(FittedModel, rows=_row_map(table, summary), coding=split)
+    return FitPlan(on_ladder, setting, partial(fitted, unweighted=table.unweighted), classes)
+
+
+def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitPlan:
+    """Check a table of targets in blocks; return what the fit of a regressor is made of."""
+    rule, base = regressor_rule(regressor), target_likelihood(regressor)
+    method = target_method(regressor, base)
+    table = opened(regressor, X, y, sample_weight, offset, rule, method, regressor.alpha)
+    summary = _scanned(regressor, table, classes=False)
+    sample = summary.sample
+    check_targets(regressor, base, sample.y, table.offset)
+    units = _units(regressor, base, table, summary)
+    origin, scale = np.atleast_1d(units.origin), np.atleast_1d(units.scale)
+    each = enumerate(zip(origin, scale, strict=True))
+    codes = [[TargetCode(None if sample.y.ndim == 1 else k, m, s) for k, (m, s) in each]]
+    size = float(np.sqrt(units.amplitude))
+    shifted = _with_added(regressor, units.likelihood, table, units.offset, size)
+    setting = LargeTable(
+        regressor,
+        table.blocks,
+        summary,
+        codes,
+        rule,
+        method,
+        _of_rows(shifted),
+        generators(regressor, 1),
+        units.amplitude,
+        base.quadratic,
+    )
+    fitted = partial(FittedModel, rows=_row_map(table, summary), level=units.level)
+    fitted = partial(fitted, origin=units.origin, scale=units.scale, noise=units.noise)
+    return FitPlan(on_ladder, setting, partial(fitted, unweighted=table.unweighted))
+
+
+def _units(regressor: Any, base: Likelihood, table: Opened, summary: Summary) -> TargetUnits:
+    """Return how targets are scaled, by the moments of all rows; their values stay in the table."""
+    found: Any = summary.targets
+    normalize = regressor.normalize_y or is_auto(regressor.kernel)
+    sample, offset, noise = summary.sample, table.offset, 0.0
+    if base.support != "reals":
+        own = 0.0 if offset is None else offset[: len(sample.y)]
+        own = own if offset is None or sample.index is None else offset[sample.index]
+        level = base.level(sample.y, sample.weight, own) if normalize else 0.0
+        model = base.fitted_to(sample.y, sample.weight)
+        shift = level if offset is None else level + offset
+        return TargetUnits(sample.y, model, 0.0, shift, TARGET_AMPLITUDE, level=level)
+    origin, scale = np.zeros_like(found.mean), np.ones_like(found.mean)
+    if normalize:
+        origin, scale = found.mean, nonzero_scale(found.mean, found.std)
+    amplitude = float(np.mean((found.std**2 + (found.mean - origin) ** 2) / scale**2)) or 1.0
+    if sample.y.ndim == 1:
+        origin, scale = origin[0], scale[0]
+    if base.quadratic:
+        noise = _noise(regressor.alpha, table)
+        index = slice(None) if table.rows is None else table.rows.index
+        model = Gaussian(noise if np.ndim(noise) == 0 else noise[index])
+    else:
+        own = (sample.y - origin) / scale
+        model = base.in_units(origin, scale).fitted_to(own, sample.weight)
+    offset = None if offset is None else offset / scale
+    return TargetUnits(sample.y, model, noise, offset, amplitude, origin, scale)
+
+
+def _with_added(
+    estimator: Any, model: Likelihood, table: Opened, offset: Any = None, unit: float = 1.0
+) -> Likelihood:
+    """Return the likelihood of a table's rows, with their offsets and perhaps a trend."""
+    added = table.offset if offset is None else offset
+    return with_added(estimator, model, table.inputs, added, unit)
+
+
+def _check_split(split: Coding) -> None:
+    if split.several:
+        raise ValueError(
+            "multi_class='multinomial' has no form with inducing points yet: leave out "
+            "n_inducing and inducing_points and fit at most some thousand rows, or use "
+            "multi_class='one_vs_rest'."
+        )
     if not split.has_proba:
         raise ValueError(
             "With inducing points several classes need multi_class='one_vs_rest': its problems "
             "share the rows."
         )
-    codes = [[ClassCode(label)] for label in (classes[1:] if len(classes) == 2 else classes)]
-    method, rngs = method_of(classifier, model), generators(classifier, len(codes))
-    setting = LargeTable(
-        classifier, table.blocks, summary, codes, rule, method, lambda index: model, rngs
-    )
-    setting = setting._replace(before=before)
-    fitted = partial(FittedModel, rows=_row_map(table, summary), coding=split)
-    return FitPlan(on_ladder, setting, partial(fitted, unweighted=table.unweighted), classes)
 
 
-def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any) -> FitPlan:
-    """Check a table of real targets in blocks; return what the fit of a regressor is made of."""
-    rule, method = regressor_rule(regressor), methods.method(regressor.inference)
-    table = opened(regressor, X, y, sample_weight, rule, regressor.alpha)
-    summary = _scanned(regressor, table, classes=False)
-    check_n_targets(regressor, summary.sample.y)
-    noise, found = _noise(regressor.alpha, table), summary.targets
-    origin, scale = np.zeros_like(found.mean), np.ones_like(found.mean)  # type: ignore[union-attr]
-    if regressor.normalize_y or is_auto(regressor.kernel):
-        origin, scale = found.mean, nonzero_scale(found.mean, found.std)  # type: ignore[union-attr]
-    square = (found.std**2 + (found.mean - origin) ** 2) / scale**2  # type: ignore[union-attr]
-    single = summary.sample.y.ndim == 1
-    each = enumerate(zip(origin, scale, strict=True))
-    codes = [[TargetCode(None if single else k, m, s) for k, (m, s) in each]]
-    own = noise if np.ndim(noise) == 0 else noise[table.rows.index]  # type: ignore[union-attr]
+def _codes(split: Coding, classes: Array) -> list[list[Code]]:
+    """Return what each problem makes of the labels."""
+    if split.ordered:
+        return [[RankCode(classes)]]
+    return [[ClassCode(label)] for label in (classes[1:] if len(classes) == 2 else classes)]
 
-    def likelihood_of(index: Array | None) -> Likelihood:
-        return Gaussian(own if index is None or np.ndim(own) == 0 else own[index])
 
-    rngs, amplitude = generators(regressor, 1), float(np.mean(square)) or 1.0
-    setting = LargeTable(
-        regressor, table.blocks, summary, codes, rule, method, likelihood_of, rngs, amplitude, True
-    )
-    if single:
-        origin, scale = origin[0], scale[0]
-    fitted = partial(FittedModel, rows=_row_map(table, summary), origin=origin, scale=scale)
-    fitted = partial(fitted, noise=noise, unweighted=table.unweighted)
-    return FitPlan(on_ladder, setting, fitted)
+def _with_all(code: Code, summary: Summary, n_classes: int) -> tuple[Array, Array]:
+    """Return the codes of a sample, and each class without weight: it may have no row there."""
+    codes, every = code(summary.sample.y), np.arange(n_classes, dtype=float)
+    return np.append(codes, every), np.append(summary.sample.weight, 0.0 * every)
+
+
+def _of_rows(model: Likelihood) -> Callable[[Array | None], Likelihood]:
+    """Return the likelihood of rows by their numbers; of all rows, if these are None."""
+    return lambda index: model if index is None else model.subset(index)
 
 
 def _noise(alpha: Any, table: Opened) -> Any:

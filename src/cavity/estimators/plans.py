@@ -10,22 +10,27 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from cavity.arrays import Array
 from cavity.estimators.automatic import CLASS_AMPLITUDE
-from cavity.estimators.coding import coding
+from cavity.estimators.coding import Coding, coding_of
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting, way_of_tuning
+from cavity.estimators.joint import class_evidences, latents_of
 from cavity.estimators.problems import (
     binary_evidences,
     classifier_rule,
     noise_variances,
     regressor_rule,
-    scaling,
     target_evidence,
+    target_likelihood,
+    target_units,
+    with_added,
 )
 from cavity.estimators.validation import (
+    RowMap,
+    check_added,
     check_classes,
-    check_n_targets,
+    check_offset,
     check_rows,
-    is_auto,
+    check_targets,
     is_precomputed,
     select_rows,
     unweighted_rows,
@@ -51,7 +56,7 @@ class FitPlan(NamedTuple):
 
 
 def classes_in_memory(
-    classifier: Any, X: Any, y: Any, sample_weight: Any, before: Sequence[Array]
+    classifier: Any, X: Any, y: Any, sample_weight: Any, offset: Any, before: Sequence[Array]
 ) -> FitPlan:
     """Check a table of classes; return what the fit of a classifier is made of.
 
@@ -59,58 +64,84 @@ def classes_in_memory(
     """
     X, y = validate_inputs(classifier, X, y)
     check_classification_targets(y)
-    labels, kernel = np.unique(y, return_inverse=True)[1], classifier.kernel
-    merge = not is_precomputed(kernel) and not method(classifier.inference).ordered
-    rows = check_rows(sample_weight, X, labels, classifier_rule(classifier), merge=merge)
+    rule, offset = classifier_rule(classifier), check_offset(offset, len(y))
+    labels, merge = np.unique(y, return_inverse=True)[1], not method(classifier.inference).ordered
+    rows = _rows(classifier, X, [labels], offset, sample_weight, rule, merge=merge)
     classes, codes = np.unique(y[rows.index], return_inverse=True)
-    check_classes(classifier, classes)
-    split = coding(len(classes), classifier.multi_class)
+    split = split_of(classifier, classes, offset)
     tasks = split.tasks(codes)
+    problems = class_evidences if split.several else binary_evidences
     evidences_of = partial(
-        binary_evidences, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
+        problems, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
     )
+    evidences_of = partial(evidences_of, offset=offset)
     setting = Setting(
         evidences_of,
-        classifier_rule(classifier),
+        rule,
         select_rows(X, rows.index),
         amplitude=CLASS_AMPLITUDE,
         noise=False,
         rngs=generators(classifier, len(tasks)),
-        columns=[rows.index[t.rows] if is_precomputed(kernel) else None for t in tasks],
+        columns=[rows.index[t.rows] if is_precomputed(classifier.kernel) else None for t in tasks],
+        latents=latents_of(classifier, split),
     )
     model = partial(FittedModel, rows=rows, coding=split)
-    model = partial(model, unweighted=unweighted_rows(classifier, X, rows))
+    model = partial(model, unweighted=unweighted_rows(classifier, X, rows, offset))
     return FitPlan(way_of_tuning(classifier, setting.rule), setting, model, classes)
 
 
-def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any) -> FitPlan:
-    """Check a table of real targets; return what the fit of a regressor is made of."""
+def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitPlan:
+    """Check a table of targets; return what the fit of a regressor is made of."""
     X, y = validate_inputs(regressor, X, y, multi_output=True, y_numeric=True)
-    y = np.asarray(y, dtype=np.float64)
-    check_n_targets(regressor, y)
-    noise = noise_variances(regressor.alpha, len(y))
-    labels, merge = np.column_stack([y, noise]), not is_precomputed(regressor.kernel)
-    rows = check_rows(sample_weight, X, labels, regressor_rule(regressor), merge=merge)
-    normalize = regressor.normalize_y or is_auto(regressor.kernel)
-    origin, scale = scaling(y[rows.index], rows.weight, normalize)
-    own = (y[rows.index] - origin) / scale
+    y, base = np.asarray(y, dtype=np.float64), target_likelihood(regressor)
+    offset = check_offset(offset, len(y))
+    check_targets(regressor, base, y, offset)
+    labels, rule = [y, noise_variances(regressor.alpha, len(y))], regressor_rule(regressor)
+    rows = _rows(regressor, X, labels, offset, sample_weight, rule, merge=True)
+    units, inputs = target_units(regressor, base, y, offset, rows), select_rows(X, rows.index)
+    size = np.sqrt(units.amplitude)
+    shifted = with_added(regressor, units.likelihood, inputs, units.offset, size)
 
     def evidences_of(rule: Rule) -> list[Evidence]:
-        return [target_evidence(rule, regressor, X, rows, own, noise)]
+        return [target_evidence(rule, regressor, X, rows, units.targets, shifted)]
 
-    amplitude = float(np.mean(np.average(own**2, axis=0, weights=rows.weight))) or 1.0
     setting = Setting(
         evidences_of,
-        regressor_rule(regressor),
-        select_rows(X, rows.index),
-        amplitude,
-        noise=True,
+        rule,
+        inputs,
+        units.amplitude,
+        noise=base.quadratic,
         rngs=[check_random_state(regressor.random_state)],
         columns=[rows.index if is_precomputed(regressor.kernel) else None],
     )
-    model = partial(FittedModel, rows=rows, origin=origin, scale=scale, noise=noise)
-    model = partial(model, unweighted=unweighted_rows(regressor, X, rows))
-    return FitPlan(way_of_tuning(regressor, setting.rule), setting, model, targets=own)
+    model = partial(FittedModel, rows=rows, noise=units.noise, level=units.level)
+    model = partial(model, origin=units.origin, scale=units.scale)
+    model = partial(model, unweighted=unweighted_rows(regressor, X, rows, offset))
+    return FitPlan(way_of_tuning(regressor, setting.rule), setting, model, targets=units.targets)
+
+
+def split_of(classifier: Any, classes: Array, offset: Array | None) -> Coding:
+    """Return how classes become problems; refuse what does not go with it."""
+    check_classes(classifier, classes)
+    split = coding_of(classifier, len(classes))
+    check_added(classifier, offset, split.n_functions, "classes")
+    return split
+
+
+def _rows(
+    estimator: Any,
+    X: Any,
+    labels: list[Array],
+    offset: Array | None,
+    sample_weight: Any,
+    rule: Rule,
+    *,
+    merge: bool,
+) -> RowMap:
+    """Return the rows to train on; equal ones, labels and offsets included, may become one."""
+    examples = np.column_stack(labels if offset is None else [*labels, offset])
+    merge = merge and not is_precomputed(estimator.kernel)
+    return check_rows(sample_weight, X, examples, rule, merge=merge)
 
 
 def generators(estimator: Any, count: int) -> list[np.random.RandomState]:

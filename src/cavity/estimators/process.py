@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
-from cavity.estimators.coding import binary_log_proba
+from cavity.estimators.coding import label_log_proba
+from cavity.estimators.latents import SIGNS, Latents
 from cavity.evidence import (
     Evaluation,
     HyperPosterior,
@@ -16,7 +17,6 @@ from cavity.evidence import (
     NormalPrior,
     Response,
     posterior_at,
-    respond,
 )
 from cavity.inference import Fit
 from cavity.kernels import Rule
@@ -62,11 +62,14 @@ class FittedProcess:
     """The density of the hyperparameters that the tuning has used, if not the evidence's own."""
     coverage: Coverage | None = None
     """Of inducing points."""
+    latents: Latents = SIGNS
 
     @classmethod
-    def around(cls, posterior: HyperPosterior, columns: Array | None) -> "FittedProcess":
+    def around(
+        cls, posterior: HyperPosterior, columns: Array | None, latents: Latents = SIGNS
+    ) -> "FittedProcess":
         """Return the process at the maximum of a posterior of the hyperparameters."""
-        return cls(posterior.evaluation, columns, tuned=True, given=posterior)
+        return cls(posterior.evaluation, columns, tuned=True, given=posterior, latents=latents)
 
     @cached_property
     def posterior(self) -> HyperPosterior:
@@ -98,7 +101,7 @@ class FittedProcess:
     @cached_property
     def response(self) -> Response:
         """Leave-one-out cavities at hyperparameters tuned without the row."""
-        return respond(self.posterior)
+        return self.latents.respond(self.posterior)
 
     def averaged(self, count: int, rng: np.random.RandomState) -> "FittedProcess":
         """Return the process with predictions averaged over hyperparameters."""
@@ -109,7 +112,7 @@ class FittedProcess:
         draws = [np.clip(theta, *limits) for theta in self.posterior.draws(count, rng)]
         return replace(self, others=[evidence.at(theta, starts) for theta in draws])
 
-    def cavities(self, tuned_without: bool = True) -> list[Marginals]:
+    def cavities(self, tuned_without: bool = True) -> list[Any]:
         """Return each latent function at each training row, given all the others.
 
         With ``tuned_without``, the kernel is tuned without the row as well.
@@ -118,22 +121,13 @@ class FittedProcess:
         moved = self.response.cavities if tuned_without and self.responds else here
         if not self.others:
             return moved
-        mixed = self._mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
+        mixed = self.mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
         # What leaving the row out of the tuning changes is the same as without averaging.
-        return [
-            Marginals(c.mean + m.mean - h.mean, c.variance * m.variance / h.variance)
-            for c, m, h in zip(mixed, moved, here, strict=True)
-        ]
+        return list(map(self.latents.moved, mixed, moved, here))
 
-    @staticmethod
-    def _mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
+    def mixed(self, parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Return mean and variance of mixtures with equal weights, for each target."""
-        found = []
-        for members in zip(*parts, strict=True):
-            mean = np.mean([q.mean for q in members], axis=0)
-            square = np.mean([q.variance + (q.mean - mean) ** 2 for q in members], axis=0)
-            found.append(Marginals(mean, square))
-        return found
+        return [self.latents.mixed(members) for members in zip(*parts, strict=True)]
 
     @property
     def rule(self) -> Rule:
@@ -160,29 +154,41 @@ class FittedProcess:
 
         If these are the kernel's alone, those of the likelihood stay as they are.
         """
-        own, zero = len(theta), np.zeros_like(theta)
+        zero = np.zeros_like(theta)
         try:
-            rest = self.evaluation.theta[own:]
-            found = self.evaluation.evidence.at(np.concatenate([theta, rest]))
-            return found.value, found.gradient[:own] if eval_gradient else zero
+            found = self._evaluated(theta)
+            return found.value, found.gradient[: len(theta)] if eval_gradient else zero
         except NotPositiveDefiniteError:
             return -np.inf, zero
 
-    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+    def moved(self, theta: Array) -> "FittedProcess":
+        """Return the process at other hyperparameters, which count as given and not as tuned."""
+        return FittedProcess(self._evaluated(theta), self.columns, latents=self.latents)
+
+    def _evaluated(self, theta: Array) -> Evaluation:
+        here, rest = self.evaluation, self.evaluation.theta[len(theta) :]
+        theta = np.concatenate([theta, rest])
+        return here if np.array_equal(theta, here.theta) else here.evidence.at(theta)
+
+    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return mean and variance of each latent function at new inputs."""
         blocks = block_slices(len(X), len(self.X_train_))
         found = zip(*(self.at(X[b], part_of(prior_variance, b)) for b in blocks), strict=True)
-        return [Marginals(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
+        return [type(parts[0])(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
 
-    def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+    def at(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return the same for a block of new inputs."""
         found = [self._at(e, X, prior_variance) for e in (self.evaluation, *self.others)]
-        return self._mixed(found) if self.others else found[0]
+        return self.mixed(found) if self.others else found[0]
 
-    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
+    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Any]:
         cross = self._cross(X, evaluation)
         own = evaluation.prior.rule.diag(X) if prior_variance is None else prior_variance
-        return [fit.posterior.predict(cross, own) for fit in evaluation.fits]
+        found, drift = [], evaluation.likelihood.drift(X)
+        for fit in evaluation.fits:
+            q = fit.posterior.predict(cross, own)
+            found.append(q._replace(mean=q.mean + drift))
+        return found
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
@@ -195,18 +201,24 @@ class FittedProcess:
 
     def _means(self, evaluation: Evaluation, X: Any) -> list[Array]:
         cross = self._cross(X, evaluation)
-        return [fit.posterior.predicted_mean(cross) for fit in evaluation.fits]
+        drift = evaluation.likelihood.drift(X)
+        return [fit.posterior.predicted_mean(cross) + drift for fit in evaluation.fits]
 
-    def log_proba(self, X: Any, prior_variance: Array | None = None) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        return binary_log_proba(self._likelihood, self.at(X, prior_variance)[0])
+    def log_proba(self, X: Any, prior_variance: Array | None = None, shift: Any = 0.0) -> Any:
+        """Return log probabilities of a target at a block of new inputs, as the coding takes them.
 
-    def loo_log_proba(self, tuned_without: bool = True) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return binary_log_proba(self._likelihood, self.cavities(tuned_without)[0])
+        Of a binary target these are log P(−1) and log P(+1).
+        """
+        q = self.at(X, prior_variance)[0]
+        return self.latents.log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
+
+    def loo_log_proba(self, tuned_without: bool = True) -> Any:
+        """Return the same of each training example given all the others."""
+        return self.latents.log_proba(self.likelihood, self.cavities(tuned_without)[0])
 
     @property
-    def _likelihood(self) -> Likelihood:
+    def likelihood(self) -> Likelihood:
+        """The likelihood at the tuned hyperparameters, with what belongs to the training rows."""
         return self.evaluation.likelihood
 
     def covariance(self, X: Any) -> Array:
@@ -239,22 +251,31 @@ class FittedProcess:
         F = semidefinite_factor(C, tol)
         drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
         mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
-        return np.asarray(mean[:, None] + drawn)
+        return np.asarray((mean + evaluation.likelihood.drift(X))[:, None] + drawn)
 
     def drawn_log_proba(self, X: Any, count: int, rng: Any) -> tuple[Array, Array]:
         """Return log P(−1) and log P(+1) for functions so drawn, each of shape (count, inputs)."""
-        f, noise = self.draws(X, count, rng)[0], self.rule.noise(X)
+        likelihood, noise = self.likelihood.bare, self.rule.noise(X)
+        f = self.draws(X, count, rng)[0]
         if np.any(noise):
-            return binary_log_proba(self._likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
+            return label_log_proba(likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
         one = np.ones_like(f)
-        return self._likelihood.log_prob(-one, f), self._likelihood.log_prob(one, f)
+        return likelihood.log_prob(-one, f), likelihood.log_prob(one, f)
 
     def averages(self, sets: Iterable[Any]) -> list[Marginals]:
         """Return mean and variance of each latent function's average over each set of inputs."""
         here, rule = self.evaluation, self.rule
-        found = [(self._cross(X, here).mean(axis=0), rule.matrix(X, X).mean()) for X in sets]
-        cross, own = (np.array(part) for part in zip(*found, strict=True))
-        return [fit.posterior.predict(cross, own) for fit in self.fits]
+        found = [
+            (
+                self._cross(X, here).mean(axis=0),
+                rule.matrix(X, X).mean(),
+                np.mean(self.likelihood.drift(X)),
+            )
+            for X in sets
+        ]
+        cross, own, drift = (np.array(part) for part in zip(*found, strict=True))
+        each = [fit.posterior.predict(cross, own) for fit in self.fits]
+        return [q._replace(mean=q.mean + drift) for q in each]
 
     def _cross(self, X: Any, evaluation: Evaluation) -> Array:
         """Return what the posteriors need of new inputs."""

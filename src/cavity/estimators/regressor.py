@@ -4,36 +4,38 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array, add_to_diagonal, cholesky, copy
+from cavity.estimators.answers import (
+    drawn_targets,
+    target_means,
+    target_moments,
+    user_likelihood,
+)
 from cavity.estimators.blocks import in_blocks, over_blocks
-from cavity.estimators.common import GaussianProcess
-from cavity.estimators.fitted import require_dense, warn_about, warn_of_loo
+from cavity.estimators.fitted import require_dense, warn_about
 from cavity.estimators.fitting import averaged
 from cavity.estimators.large import targets_in_blocks
 from cavity.estimators.plans import targets_in_memory
 from cavity.estimators.problems import regressor_rule
 from cavity.estimators.progress import end_fit, whole_fit, with_callbacks
+from cavity.estimators.targets import TargetProcess
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
-    check_prior_variance,
+    check_offset,
     check_tuning,
     is_auto,
     is_precomputed,
     is_table,
     validate_inputs,
 )
+from cavity.likelihoods import Likelihood
 
 
-class GaussianProcessRegressor(
-    MultiOutputMixin,  # type: ignore[misc]
-    RegressorMixin,  # type: ignore[misc]
-    GaussianProcess,
-):
+class GaussianProcessRegressor(TargetProcess):
     """Gaussian process regression.
 
     A drop-in replacement for scikit-learn's class of the same name: its parameters keep their names
@@ -54,15 +56,18 @@ class GaussianProcessRegressor(
     n_restarts_optimizer : int
         Number of additional starts, drawn log-uniformly within the kernel's bounds.
     normalize_y : bool
-        Whether to scale the targets to zero mean and unit variance before fitting.
+        Whether to scale the targets to zero mean and unit variance before fitting; of counts and
+        amounts, whose mean is e^f, the log of their mean is added to f instead.
     copy_X_train : bool
         Whether to keep a copy of the training inputs rather than a reference.
     n_targets : int or None
         Number of targets, for predictions from the prior before `fit`.
     random_state : int, RandomState instance or None
         Controls the random restarts.
-    inference : {"exact", "ep", "laplace", "variational", "ensemble", "naive", "sequential"}, Method
-        With Gaussian noise the first four give the same posterior; the others are for study.
+    inference : {"auto", "exact", "ep", "laplace", "variational", "mixture", ...} or Method
+        "auto" is "exact" with Gaussian noise, where the next three give the same posterior,
+        "mixture" for targets with outliers, and "ep" otherwise. "ensemble", "naive" and
+        "sequential" are for study.
     n_jobs : int or None
         Number of starts to tune in parallel; above 500 rows results may differ by rounding.
     hyperprior : None, "hierarchical" or Hyperprior
@@ -80,10 +85,20 @@ class GaussianProcessRegressor(
         Inducing points of your own.
     verbose : int
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
+    likelihood : {"gaussian", "poisson", "negative_binomial", "gamma", "student_t", "censored"} or \
+            Likelihood
+        What the targets are: real numbers, counts (the next two, with mean e^f), positive amounts
+        (mean e^f), real numbers with outliers, or real numbers cut off at limits. Its own
+        parameters are tuned with the kernel's hyperparameters.
+    mean : "linear" or None
+        The mean of the latent function: a trend that is linear in the inputs, tuned with the
+        kernel, or zero.
 
     Attributes
     ----------
     kernel_ : kernel object
+    likelihood_ : Likelihood
+        With its tuned parameters, in the units of the targets.
     log_marginal_likelihood_value_ : float
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
@@ -91,6 +106,7 @@ class GaussianProcessRegressor(
     X_train_, y_train_ : training inputs, equal ones merged, and targets; None if inducing
     loo_mean_, loo_std_, fixed_kernel_loo_mean_, fixed_kernel_loo_std_ : ndarrays of shape \
             (n_samples,) or (n_samples, n_targets)
+    loo_log_prob_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
     kernel_comparison_ : table of the kernels that kernel="auto" has tried
     inducing_points_, inducing_left_over_, inducing_gain_ : arrays or lists of arrays, floats
     n_features_in_, feature_names_in_ : int and ndarray of str
@@ -111,6 +127,7 @@ class GaussianProcessRegressor(
         **DENSE_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
         "normalize_y": ["boolean"],
+        "likelihood": [str, Likelihood],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -127,13 +144,15 @@ class GaussianProcessRegressor(
         copy_X_train: bool = True,
         n_targets: int | None = None,
         random_state: Any = None,
-        inference: Any = "exact",
+        inference: Any = "auto",
         n_jobs: int | None = None,
         verbose: int = 0,
         hyperprior: Any = None,
         average_hyperparameters: int = 0,
         n_inducing: Any = None,
         inducing_points: Any = None,
+        likelihood: Any = "gaussian",
+        mean: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -150,66 +169,80 @@ class GaussianProcessRegressor(
         self.average_hyperparameters = average_hyperparameters
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
+        self.likelihood = likelihood
+        self.mean = mean
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "GaussianProcessRegressor":
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> "GaussianProcessRegressor":
         """Tune the kernel by maximising the evidence, then infer the posterior.
 
         ``X`` is an array of shape (n_samples, n_features) or a list of objects the kernel takes,
         and ``y`` has shape (n_samples,) or (n_samples, n_targets). ``sample_weight`` is how often
         each example counts: a row with weight 2 counts twice, a row with weight 0 is left out.
+        ``offset`` is added to each row's latent value: a mean function of your own or, where the
+        mean of the target is its exponential, the log of the exposure.
         """
         with whole_fit(self):
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, offset)
         warn_about(self._model)
         return self
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> None:
         self._validate_params()
         check_tuning(self)
         prepare = targets_in_blocks if in_blocks(self, X) else targets_in_memory
-        task = prepare(self, X, y, sample_weight)
+        task = prepare(self, X, y, sample_weight, offset)
         processes, comparison = task.way(self, task.setting)
         processes = averaged(self, task.setting.rngs, processes)
         self._model = task.model(processes, comparison=comparison)
         self.X_train_, self.y_train_ = self._model.inputs(), task.targets
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
+        self.likelihood_ = user_likelihood(self._model)
         end_fit(self, X, y, sample_weight)
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        prior_variance: Any = None,
+        offset: Any = None,
     ) -> Any:
-        """Predict the latent function; before `fit`, from the prior.
+        """Predict the mean of the target, E[y]; before `fit`, from the prior.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         return_std : bool
-            Whether to also return the standard deviation.
+            Whether to also return the standard deviation: with likelihood="gaussian" that of the
+            latent function (as in scikit-learn, without ``alpha``), otherwise that of the target.
         return_cov : bool
             Whether to also return the joint covariance, of shape (n_samples, n_samples) or
-            (n_samples, n_samples, n_targets); not with ``return_std``.
+            (n_samples, n_samples, n_targets); not with ``return_std``, and with
+            likelihood="gaussian" only.
         prior_variance : array-like of shape (n_samples,), optional
             Prior variances of the new examples, for kernel="precomputed" with ``return_std`` only.
             Not needed if all training variances are equal.
+        offset : float or array-like of shape (n_samples,), optional
+            What is added to each latent value, as in `fit`; 0 if not given.
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if is_table(X):
-            return over_blocks(self, X, "predict", return_std=return_std, return_cov=return_cov)
+            options = {"return_std": return_std, "return_cov": return_cov, "offset": offset}
+            return over_blocks(self, X, "predict", **options)
         fitted = hasattr(self, "_model")
         X = validate_inputs(self, X, reset=not fitted)
         if not fitted:
             return self._predict_prior(X, return_std, return_cov)
+        model, offset = self._model, check_offset(offset, len(X))
         if return_cov or not return_std:
-            mean = self._unscaled(self._model.processes[0].mean(X))
-            return (mean, self._covariance(X)) if return_cov else mean
-        given = check_prior_variance(
-            self.kernel, self._model.processes[0].X_train_, prior_variance, len(X)
-        )
-        latents = self._model.processes[0].predict(X, given)
-        mean = self._unscaled([q.mean for q in latents])
-        return mean, self._shaped([np.sqrt(q.variance) for q in latents]) * self._model.scale
+            cov = self._covariance(X) if return_cov else None
+            mean = target_means(model, X, offset)
+            return (mean, cov) if return_cov else mean
+        return target_moments(model, self._latents(X, prior_variance, offset))
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         if is_auto(self.kernel):
@@ -223,6 +256,11 @@ class GaussianProcessRegressor(
         return mean, np.multiply.outer(spread, np.ones(targets))
 
     def _covariance(self, X: Any) -> Array:
+        if not self._model.likelihood.quadratic:
+            raise ValueError(
+                "return_cov needs likelihood='gaussian': targets of other likelihoods are not "
+                "jointly Gaussian. Use return_std, predict_quantiles or sample_y."
+            )
         if is_precomputed(self.kernel):
             raise ValueError(
                 "With kernel='precomputed' the covariances among new examples are not available: "
@@ -231,18 +269,25 @@ class GaussianProcessRegressor(
         covariance = self._model.processes[0].covariance(X)
         return np.multiply.outer(covariance, np.squeeze(self._model.scale**2))
 
-    def _shaped(self, columns: list[Array]) -> Array:
-        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+    # Private in scikit-learn as well, but its tests and packages that convert its models read them.
+    @property
+    def _y_train_mean(self) -> Any:
+        return self._fitted.origin
 
-    def _unscaled(self, columns: list[Array]) -> Array:
-        return self._shaped(columns) * self._model.scale + self._model.origin
+    @property
+    def _y_train_std(self) -> Any:
+        return self._fitted.scale
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw ``n_samples`` functions from the posterior (or the prior) at given inputs.
 
-        The last axis of the result runs over the functions, after those of inputs and targets.
+        The last axis of the result runs over the functions, after those of inputs and targets. With
+        another likelihood than "gaussian", targets are drawn, given such functions.
         """
         rng = check_random_state(random_state)
+        if hasattr(self, "_model") and not self._model.likelihood.quadratic:
+            X = validate_inputs(self, X, reset=False)
+            return drawn_targets(self._model, X, n_samples, rng)
         mean, cov = self.predict(X, return_cov=True)
         if mean.ndim == 1:
             return rng.multivariate_normal(mean, cov, n_samples).T
@@ -268,37 +313,6 @@ class GaussianProcessRegressor(
         rows = self._model.rows
         noise = self._model.noise[rows.index] / rows.weight
         return cholesky(add_to_diagonal(copy(self._model.processes[0].evaluation.prior.K), noise))
-
-    @property
-    def loo_mean_(self) -> Array:
-        """Leave-one-out prediction of each training target, without refitting.
-
-        It counts the tuning, in which to first order the row had no part. When first asked for,
-        this takes one evaluation for each hyperparameter, unless the tuning was hierarchical.
-        """
-        return self._loo(tuned_without=True)[0]
-
-    @property
-    def loo_std_(self) -> Array:
-        """Standard deviation of the leave-one-out predictions, noise included."""
-        return self._loo(tuned_without=True)[1]
-
-    @property
-    def fixed_kernel_loo_mean_(self) -> Array:
-        """As `loo_mean_`, with the kernel as tuned on all rows: too good with many scales."""
-        return self._loo(tuned_without=False)[0]
-
-    @property
-    def fixed_kernel_loo_std_(self) -> Array:
-        """As `loo_std_`, with the kernel as tuned on all rows."""
-        return self._loo(tuned_without=False)[1]
-
-    def _loo(self, *, tuned_without: bool) -> tuple[Array, Array]:
-        if tuned_without:
-            warn_of_loo(self._fitted)
-        found, noise = self._fitted.loo_marginals(tuned_without=tuned_without), self._model.noise
-        std = self._shaped([np.sqrt(q.variance + noise) for q in found]) * self._model.scale
-        return self._unscaled([q.mean for q in found]), std
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,6 +30,7 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
     "inference": [str, Method],
     "n_inducing": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
     "inducing_points": ["array-like", None],
+    "mean": [StrOptions({"linear"}), None],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
@@ -51,7 +52,8 @@ def is_auto(kernel: Any) -> bool:
 
 
 def check_tuning(estimator: BaseEstimator) -> None:
-    """Reject parameters that contradict each other."""
+    """Reject a kernel with several matrices, and parameters that contradict each other."""
+    _check_single(estimator.kernel)
     auto, prior, how = is_auto(estimator.kernel), estimator.hyperprior, estimator.optimizer
     if auto and how != "fmin_l_bfgs_b":
         raise ValueError(
@@ -104,17 +106,21 @@ def kernel_rule(kernel: Any, default: Kernel) -> Rule:
         return Precomputed()
     if is_auto(kernel):
         return rule(default)
-    if isinstance(kernel, CompoundKernel):
-        raise ValueError("kernel cannot be a CompoundKernel")
+    _check_single(kernel)
     return rule(default if kernel is None else clone(kernel))
+
+
+def _check_single(kernel: Any) -> None:
+    if isinstance(kernel, CompoundKernel):
+        raise ValueError("kernel cannot be a CompoundKernel; pass one of its kernels")
 
 
 def check_classes(classifier: BaseEstimator, classes: Array) -> None:
     """Reject a likelihood that is not for labels, and a single class."""
     model = likelihood(classifier.likelihood)
-    if model.support != "signs":
+    if model.support not in ("signs", "codes"):
         raise ValueError(
-            f"{model!r} is for {model.support}: a classifier needs a likelihood for "
+            f"{model!r} is for {model.expects}: a classifier needs a likelihood for "
             "labels, such as 'probit' or 'logit'; real targets need GaussianProcessRegressor."
         )
     if len(classes) < 2:
@@ -126,6 +132,11 @@ def check_classes(classifier: BaseEstimator, classes: Array) -> None:
 
 def check_offers(model: Likelihood, method: Method) -> None:
     """Reject a likelihood that does not offer what the inference needs."""
+    if not model.concave and not method.serves(model):
+        raise ValueError(
+            f"inference={method.name!r} needs a log-concave likelihood, which {model!r} is not; "
+            "use inference='mixture'."
+        )
     if not method.serves(model):
         raise ValueError(
             f"inference={method.name!r} needs the likelihood's {method.needs}, which "
@@ -220,16 +231,61 @@ def check_n_targets(regressor: Any, y: Array) -> None:
         )
 
 
+def check_targets(regressor: Any, model: Likelihood, y: Array, offset: Array | None) -> None:
+    """Reject targets that the likelihood is not for, and several where only one can be."""
+    check_n_targets(regressor, y)
+    model.check_targets(y)
+    check_added(regressor, offset, 1 if y.ndim == 1 else y.shape[1], "targets")
+    if y.ndim == 2 and y.shape[1] > 1 and not model.quadratic:
+        raise ValueError(
+            f"{type(model).__name__} is for one target; y has {y.shape[1]}: fit one model for each."
+        )
+
+
+def check_added(estimator: Any, offset: Array | None, count: int, what: str) -> None:
+    """Reject an offset or a trend where there are several latent functions, or no inputs."""
+    if estimator.mean is None and offset is None:
+        return
+    if count > 1:
+        raise ValueError(
+            f"offset and mean='linear' need one latent function; {count} {what} have one each."
+        )
+    if estimator.mean is None:
+        return
+    if is_precomputed(estimator.kernel) or is_auto(estimator.kernel):
+        raise ValueError(
+            "mean='linear' needs inputs and a kernel object: with kernel='precomputed' there are "
+            "no inputs, and kernel='auto' has a linear part of its own."
+        )
+    if isinstance(estimator.kernel, Kernel) and not estimator.kernel.requires_vector_input:
+        raise ValueError("mean='linear' needs inputs that are vectors; this kernel takes objects.")
+
+
 def select_rows(X: Any, index: Array) -> Any:
     """Return these rows of a table, or these entries of a list."""
     return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
 
 
-def unweighted_rows(estimator: BaseEstimator, X: Any, rows: RowMap) -> tuple[Any, Array | None]:
-    """Return the inputs without weight and, if precomputed, their prior variances."""
+def unweighted_rows(
+    estimator: BaseEstimator, X: Any, rows: RowMap, offset: Array | None = None
+) -> tuple[Any, Array | None, Array | None]:
+    """Return inputs without weight, if precomputed their prior variances, and their offsets."""
     index = np.flatnonzero(rows.position < 0)
     variance = np.diagonal(X)[index] if is_precomputed(estimator.kernel) else None
-    return select_rows(X, index), variance
+    return select_rows(X, index), variance, None if offset is None else offset[index]
+
+
+def check_offset(offset: Any, n: int) -> Array | None:
+    """Return what is added to each row's latent value, or None."""
+    if offset is None:
+        return None
+    found = np.asarray(offset, dtype=np.float64)
+    if found.shape not in ((), (n,)) or not np.all(np.isfinite(found)):
+        raise ValueError(
+            f"offset must be a finite number, or one for each of the {n} rows; got "
+            f"{'values that are not finite' if found.shape in ((), (n,)) else found.shape}."
+        )
+    return np.broadcast_to(found, (n,))
 
 
 def training_inputs(estimator: BaseEstimator, X: Any, index: Array) -> Any:

@@ -40,9 +40,10 @@ def named_failure(rule: KernelRule) -> Iterator[None]:
         yield
     except NotPositiveDefiniteError as error:
         raise NotPositiveDefiniteError(
-            f"The kernel {getattr(rule, 'kernel', rule)} does not give a positive definite "
-            f"covariance matrix for these inputs ({error}). Check the scale of the inputs; for a "
-            'nearly singular kernel add a WhiteKernel, use likelihood="probit", or raise alpha.'
+            f"The kernel, {getattr(rule, 'kernel', rule)}, is not returning a positive definite "
+            "matrix. Try gradually increasing the 'alpha' parameter of your "
+            "GaussianProcessRegressor estimator. In a classifier, add a WhiteKernel or use "
+            f'likelihood="probit". Check the scale of the inputs, too ({error}).'
         ) from error
 
 
@@ -140,11 +141,13 @@ def l_bfgs_b(
 ) -> tuple[Array, float]:
     """Minimise the objective by L-BFGS-B in `Coordinates`; return the best point found.
 
-    The coordinates are those of the kernel as it was given: random starts say nothing about the
-    right magnitude. If the search ends on a slope, it goes on in those ``around`` where it ended.
+    The coordinates are those of the kernel as it was given, moved inside the bounds: random starts
+    say nothing about the right magnitude. If the search ends on a slope, it goes on in those
+    ``around`` where it ended.
     """
-    given = objective.evidence
-    coordinates = Coordinates(given.names, given.theta if around is None else around)
+    evidence = objective.evidence
+    given = np.clip(evidence.theta, *bounds.T) if around is None else around
+    coordinates = Coordinates(evidence.names, given)
     limits, revived = coordinates.limits(bounds), False
 
     def at(u: Array) -> tuple[float, Array]:

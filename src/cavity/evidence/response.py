@@ -5,7 +5,7 @@ Without row i the log evidence loses l_i(θ) = log p(y_i | other rows, θ), and 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from cavity.evidence.integrated import HyperPosterior
 from cavity.inference import Fit
 from cavity.sites import Marginals
 
-_MOST = 0.8
+MOST = 0.8
 """A row holds at most this share of what is known of θ along its own directions."""
-_FARTHEST = 2.0
+FARTHEST = 2.0
 """Largest change of a log variance, and of a mean in tens of standard deviations."""
 _STEP, _TINY = 1e-3, 1e-300
 _CONVEX = -0.2
@@ -28,7 +28,7 @@ _TOO_MUCH, _TYPICAL_LOSS = 0.25, 0.2
 class Response(NamedTuple):
     """Cavities at the hyperparameters that tuning without each row would find."""
 
-    cavities: list[Marginals]
+    cavities: list[Any]
     """Of each target."""
     leverage: Array
     """∇l_iᵀ C ∇l_i: how much log probability each row gains by taking part in the tuning."""
@@ -39,25 +39,33 @@ class Response(NamedTuple):
     prior, of shape (n, k)."""
     information: Array
     """What the rows tell about these directions, in units of the prior, of shape (k,)."""
+    direct: Any = 0.0
+    """How each row's log p(y_i) changes because the likelihood's parameters move."""
 
 
 def respond(posterior: HyperPosterior) -> Response:
     """Move each cavity to where it would be had its row not taken part in the tuning.
 
-    A row acts on θ through its cavity's mean and log variance only: with U their slopes in θ and a
-    the slopes of log p(y_i) in the two, ∇l_i = Uᵀa. Without the row, the precision of θ loses UᵀWU,
-    with W the curvature of log p(y_i). With S = U C Uᵀ, the two move by −S (I − W S)⁻¹ a.
+    A row acts on θ through its cavity's mean and log variance, with slopes U in θ, and through the
+    likelihood's own parameters: with a the slopes of log p(y_i) in the two and g its slope in
+    these, ∇l_i = Uᵀa + g. Without the row, the precision of θ loses UᵀWU, with W the curvature of
+    log p(y_i). With S = U C Uᵀ, mean and log variance move by −(I − S W)⁻¹ (S a + U C g).
     """
     fits, C = posterior.evaluation.fits, posterior.covariance()
     U = np.stack([part for J in posterior.slopes for part in J], axis=1)
     a, W = _slopes_of_all(fits)
-    S = np.einsum("nik,kl,njl->nij", U, C, U)
-    leverage = np.einsum("ni,nij,nj->n", a, S, a)
+    g = _own_slopes(posterior)
+    S, UCg = np.einsum("nik,kl,njl->nij", U, C, U), np.einsum("nik,kl,nl->ni", U, C, g)
+    leverage = np.einsum("ni,nij,nj->n", a, S, a) + 2.0 * np.einsum("ni,ni->n", a, UCg)
+    leverage += np.einsum("nk,kl,nl->n", g, C, g)
     # No more than a share of what is known of θ is lost with one row.
     held = np.einsum("nij,nji->n", W, S)
-    W = W * np.minimum(1.0, _MOST / np.maximum(held, _TINY))[:, None, None]
-    free = np.eye(W.shape[1]) - W @ S
-    move = -np.einsum("nij,nj->ni", S, np.linalg.solve(free, a[:, :, None])[:, :, 0])
+    W = W * np.minimum(1.0, MOST / np.maximum(held, _TINY))[:, None, None]
+    pull = np.einsum("nij,nj->ni", S, a) + UCg
+    move = -np.linalg.solve(np.eye(W.shape[1]) - S @ W, pull[:, :, None])[:, :, 0]
+    # What the likelihood's parameters, moved as θ is, change in log p(y_i) by themselves.
+    direct = np.einsum("ni,nij,nj->n", UCg, W, move) - np.einsum("nk,kl,nl->n", g, C, g)
+    direct -= np.einsum("ni,ni->n", a, UCg)
     cavities = [_moved(fit, move[:, 2 * k : 2 * k + 2]) for k, fit in enumerate(fits)]
     information, vectors = posterior.whitened
     along = posterior.factor @ vectors
@@ -65,15 +73,30 @@ def respond(posterior: HyperPosterior) -> Response:
         _turned(J.mean @ along, fit.cavities.mean) ** 2
         for fit, J in zip(fits, posterior.slopes, strict=True)
     ]
-    believable = _believable(posterior, leverage)
-    return Response(cavities, leverage, believable, scatter, np.maximum(information, 0.0))
+    loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in fits)
+    believable = is_believable(posterior, leverage, loss)
+    known = np.maximum(information, 0.0)
+    return Response(cavities, leverage, believable, scatter, known, direct)
+
+
+def _own_slopes(posterior: HyperPosterior) -> Array:
+    """Return the slopes of each row's log p(y_i) in the likelihood's parameters alone, (n, k)."""
+    fits, theta = posterior.evaluation.fits, posterior.theta
+    likelihood, rows, c = fits[0].problem.likelihood, fits[0].targets, fits[0].cavities
+    found = np.zeros((len(c.mean), len(theta)))
+    count = len(likelihood.bare.names)
+    if count:
+        first = len(theta) - len(likelihood.names)
+        by_row = likelihood.in_theta(lambda other: other.tilted(rows.y, c).log_z)[:count]
+        found[:, first : first + count] = np.stack(by_row, axis=1)
+    return np.asarray(np.minimum(rows.weight, 1.0)[:, None] * found @ posterior.directions)
 
 
 def _moved(fit: Fit, move: Array) -> Marginals:
     """Return cavities whose means and log variances have moved, within limits."""
     c = fit.cavities
-    reach = 10.0 * _FARTHEST * np.sqrt(c.variance)
-    grow = np.clip(move[:, 1], -_FARTHEST, _FARTHEST)
+    reach = 10.0 * FARTHEST * np.sqrt(c.variance)
+    grow = np.clip(move[:, 1], -FARTHEST, FARTHEST)
     return Marginals(c.mean + np.clip(move[:, 0], -reach, reach), c.variance * np.exp(grow))
 
 
@@ -118,10 +141,9 @@ def _slopes(fit: Fit) -> tuple[Array, Array]:
     return share * a, share[:, :, None] * W
 
 
-def _believable(posterior: HyperPosterior, leverage: Array) -> bool:
+def is_believable(posterior: HyperPosterior, leverage: Array, loss: float) -> bool:
     """Whether tuning ended near a quadratic maximum that no row decides by itself."""
     values, _ = posterior.whitened
-    loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in posterior.evaluation.fits)
     at_maximum = not len(values) or float(values[0]) > _CONVEX
     return at_maximum and float(np.sum(leverage)) <= _TOO_MUCH * max(
         abs(loss), _TYPICAL_LOSS * len(leverage)

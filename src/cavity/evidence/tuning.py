@@ -18,9 +18,10 @@ from cavity.evidence.objective import Objective, l_bfgs_b, named_failure
 from cavity.inference import WarmStart
 from cavity.sites import Rows
 
-_TUNING_TOL = {True: 1e-4, False: 1e-6}
+_TUNING_TOL = {True: 3e-5, False: 1e-6}
 """Residual of an inference that is good enough for a search, by whether its evidence is stationary
-in what is iterated: then its error is the square of the residual."""
+in what is iterated: then its error is the square of the residual. That of the gradient is not: at
+1e-4, which saves 5% of the factorisations, twice as many searches end on a slope above 1e-4."""
 
 Optimizer = Callable[..., tuple[Array, float]]
 """scikit-learn's signature: optimizer(objective, initial_theta, bounds) → (theta, minimum)."""
@@ -60,7 +61,7 @@ class Optimum:
     failure: NotPositiveDefiniteError | None = None
     """Why no evaluation succeeded."""
     at_bounds: list[str] = field(default_factory=list)
-    """In words, which hyperparameters ended at a bound."""
+    """In scikit-learn's words, which hyperparameters ended at a bound."""
     starts: Sequence[WarmStart] | None = None
     """Where an evaluation at the optimum may begin."""
 
@@ -213,18 +214,30 @@ def _best_of(evidence: Evidence, bounds: Array, optima: Sequence[Optimum]) -> Op
     if best.failure is not None:
         with named_failure(evidence.rule):
             raise best.failure
-    return replace(best, at_bounds=at_bounds(evidence.names, bounds, best.theta))
+    return replace(best, at_bounds=at_bounds(evidence, bounds, best.theta))
 
 
-def at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
-    """Say which hyperparameters ended at a bound."""
-    lower, upper = bounds.T
-    at_lower, at_upper = np.isclose(theta, lower, atol=1e-3), np.isclose(theta, upper, atol=1e-3)
-    return [
-        f"{name} = {np.exp(value):.3g} at its {'lower' if low else 'upper'} bound"
-        for name, value, low, high in zip(names, theta, at_lower, at_upper, strict=True)
-        if low or high
+def at_bounds(evidence: Evidence, bounds: Array, theta: Array) -> list[str]:
+    """Say which hyperparameters ended at a bound, in scikit-learn's words."""
+    close = np.isclose(bounds, theta[:, None], atol=1e-3)
+    found = zip(evidence.names, bounds, close, strict=True)
+    ends = [
+        (name, own, "lower" if low else "upper") for name, own, (low, high) in found if low or high
     ]
+    harmless = evidence.likelihood.open_ends
+    return [_limited(*end) for end in ends if (end[0], end[2]) not in harmless]
+
+
+def _limited(name: str, bounds: Array, side: str) -> str:
+    lower = side == "lower"
+    parameter, _, dimension = name.removesuffix("]").partition("[")
+    bound = float(f"{np.exp(bounds[0 if lower else 1]):.12g}")  # the logarithm has rounded it
+    change = "Decreasing" if lower else "Increasing"
+    return (
+        f"The optimal value found for dimension {dimension or 0} of parameter {parameter} is close "
+        f"to the specified {side} bound {bound}. {change} the bound and calling fit again may find "
+        "a better value."
+    )
 
 
 def loosened(evidence: Evidence) -> Evidence:

@@ -10,6 +10,7 @@ import numpy as np
 from array_api_compat import device, is_array_api_obj
 
 from cavity.arrays import Array, namespace, row_blocks, same_kind, to_numpy
+from cavity.arrays.differences import row_gradients
 
 _BUDGET = 64 * 2**20
 """Bytes that the gradient tensor of a kernel without a rule may take, temporaries included."""
@@ -149,6 +150,35 @@ class Rule:
         slopes = [to_numpy(up - down) @ g / (2.0 * _STEP) for up, down in sides]
         return np.array(slopes).reshape(len(theta))
 
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Contract weights with the derivatives of ``matrix(X, Z)`` in X.
+
+        Where a kernel has a kink, as Matérn 1/2 has at z_j = x_i, that pair counts as zero: the
+        mean of the slopes on both sides.
+
+        Parameters
+        ----------
+        X, Z : arrays of shape (n, d) and (m, d)
+        G : array of shape (n, m)
+
+        Returns
+        -------
+        gradient : array of shape (n, d)
+            Σ_j G_ij ∂k(x_i, z_j)/∂x_i; by differences for a kernel without a rule.
+        """
+        X, Z, weights = vectors(X), _plain(Z), to_numpy(G)
+
+        def sums(moved: Array) -> Array:
+            return np.einsum("ij,ij->i", weights, self.kernel(moved, Z))
+
+        return same_kind(row_gradients(sums, _plain(X)), X)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return g_i ∂k(x_i, x_i)/∂x_i for each i; by differences for a kernel without a rule."""
+        X = vectors(X)
+        found = row_gradients(self.kernel.diag, _plain(X))
+        return same_kind(to_numpy(g)[:, None] * found, X)
+
 
 @dataclass(frozen=True)
 class StationaryRule(Rule):
@@ -161,6 +191,25 @@ class StationaryRule(Rule):
     def vjp_diag(self, X: Array, g: Array) -> Array:
         """Return zeros."""
         return np.zeros(len(self.theta))
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
+
+
+def vectors(X: Any) -> Array:
+    """Return inputs that are vectors of real numbers; others have no gradients."""
+    if is_array_api_obj(X) and X.ndim == 2 and namespace(X).isdtype(X.dtype, "real floating"):
+        return X
+    raise ValueError(
+        "Gradients in the inputs need inputs that are vectors: an array of real numbers of shape "
+        f"(n, d), and not {type(X).__name__} of other objects."
+    )
+
+
+def flat(X: Any) -> Array:
+    """Return the gradient in the inputs of what does not depend on them."""
+    return namespace(vectors(X)).zeros_like(X)
 
 
 def entry(hyperparameter: Any, value: float) -> Array:

@@ -52,6 +52,16 @@ class SumRule(Rule):
         """Pass the weights to both kernels."""
         return np.concatenate([part.vjp_noise(X, g) for part in _pair(self.kernel)])
 
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Pass the weights to both kernels."""
+        a, b = _pair(self.kernel)
+        return a.vjp_inputs(X, Z, G) + b.vjp_inputs(X, Z, G)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Pass the weights to both kernels."""
+        a, b = _pair(self.kernel)
+        return a.vjp_diag_inputs(X, g) + b.vjp_diag_inputs(X, g)
+
 
 @dataclass(frozen=True)
 class ProductRule(Rule):
@@ -93,6 +103,16 @@ class ProductRule(Rule):
         of_a = a.vjp_noise(X, g * (b.diag(X) - v)) + a.vjp_diag(X, g * v)
         of_b = b.vjp_noise(X, g * (a.diag(X) - u)) + b.vjp_diag(X, g * u)
         return np.append(of_a, of_b)
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Pass each kernel the weights times the other's matrix."""
+        a, b = _pair(self.kernel)
+        return a.vjp_inputs(X, Z, G * b.matrix(X, Z)) + b.vjp_inputs(X, Z, G * a.matrix(X, Z))
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Pass each kernel the weights times the other's diagonal."""
+        a, b = _pair(self.kernel)
+        return a.vjp_diag_inputs(X, g * b.diag(X)) + b.vjp_diag_inputs(X, g * a.diag(X))
 
 
 def _pair(kernel: Any) -> tuple[Rule, Rule]:
@@ -142,6 +162,14 @@ class ExponentiationRule(Rule):
         without = g * self._slope(clip(d - self.base.noise(X), low=0.0))
         parts = self.base.vjp_diag(X, with_noise - without), self.base.vjp_noise(X, without)
         return parts[0] + parts[1]
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Pass the weights times e K^(e−1) to the kernel that is raised."""
+        return self.base.vjp_inputs(X, Z, G * self._slope(self.base.matrix(X, Z)))
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Pass the weights times e k^(e−1) to the kernel that is raised."""
+        return self.base.vjp_diag_inputs(X, g * self._slope(self.base.diag(X)))
 
     @property
     def _exponent(self) -> float:

@@ -46,6 +46,12 @@ class Tile(NamedTuple):
 
 def scale(length_scale: Any, X: Array, Z: Array | None = None) -> tuple[Array, Array | None]:
     """Divide the columns of the inputs by the length scale, one or one per column."""
+    ell = _lengths(length_scale, X, Z)
+    return X / ell, None if Z is None else Z / ell
+
+
+def _lengths(length_scale: Any, X: Array, Z: Array | None = None) -> Array:
+    """Return the length scale that these inputs can be divided by."""
     ell = np.squeeze(np.asarray(length_scale, dtype=float))
     if ell.ndim > 1 or (ell.ndim == 1 and ell.shape[0] != X.shape[1]):
         raise ValueError(
@@ -53,8 +59,7 @@ def scale(length_scale: Any, X: Array, Z: Array | None = None) -> tuple[Array, A
             f"got shape {ell.shape}; make the kernel's length_scale that long"
         )
     # A quotient that overflows would turn into inf − inf: stop short of it.
-    ell = same_kind(np.maximum(ell, max(_peak(X, Z), 1.0) / _far(X) ** 2), X)
-    return X / ell, None if Z is None else Z / ell
+    return same_kind(np.maximum(ell, max(_peak(X, Z), 1.0) / _far(X) ** 2), X)
 
 
 def centre(X: Array) -> Array:
@@ -153,6 +158,38 @@ def contract(G: Array, U: Array, V: Array | None, values: Iterable[Tile]) -> Arr
     return 2.0 * total if V is None else total
 
 
+def pull(
+    length_scale: Any,
+    X: Array,
+    Z: Array,
+    G: Array,
+    w: Callable[[Array], Array],
+    *,
+    exact: bool = False,
+) -> Array:
+    """Return Σ_j G_ij w_ij (x_i − z_j)/ℓ² for each row i, in columns of their own length scales.
+
+    w is a function of the squared distances between inputs divided by ℓ.
+    """
+    xp, middle, found = namespace(G), centre(Z), []
+    # Scaled only when centred, as for `contract`.
+    U, V = X - middle, Z - middle
+    ell = _lengths(length_scale, U, V)
+    U, V = U / ell, V / ell
+    peak = _peak(U, V)
+    for rows, columns, values in tiles(w, U, V, exact=exact):
+        g = G[rows, columns]
+        W = g * values
+        # Products err by eps·max |u|·‖W‖.
+        if peak * sqrt(inner(W, W)) <= _LOSS * sqrt(inner(g, g)):
+            row = xp.sum(W, axis=1)[:, None] * U[rows, :]
+            found.append(row - matmul(W, V[columns, :]))
+        else:
+            each = (_differences(U[rows, :], V[columns, :], k) for k in range(U.shape[1]))
+            found.append(xp.stack([xp.sum(W * E, axis=1) for E in each], axis=1))
+    return xp.concat(found, axis=0) / ell
+
+
 def inner(A: Array, B: Array) -> float:
     """Return Σ_ij A_ij B_ij of two matrices."""
     # Not by BLAS: its threads need longer to synchronise than a tile takes.
@@ -207,10 +244,14 @@ def _by_differences(U: Array, A: Array, W: Array) -> Array:
 
 
 def _squared_differences(U: Array, A: Array, k: int) -> Array:
-    far = _far(U)
-    E = namespace(U).clip(U[:, k][:, None] - A[:, k][None, :], -far, far)
+    E = _differences(U, A, k)
     E *= E
     return E
+
+
+def _differences(U: Array, A: Array, k: int) -> Array:
+    far = _far(U)
+    return namespace(U).clip(U[:, k][:, None] - A[:, k][None, :], -far, far)
 
 
 def _formula(U: Array, V: Array | None, exact: bool) -> Callable[[slice, slice], Array]:

@@ -91,9 +91,17 @@ class LinearRule(Rule):
         """Return nothing."""
         return np.empty(0)
 
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Return Σ_j G_ij (z_j − o)/ℓ²."""
+        return matmul(G, self._scaled(Z)) / self._like(self.kernel.length_scale, X)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return 2 g_i (x_i − o)/ℓ²."""
+        return 2.0 * g[:, None] * self._scaled(X) / self._like(self.kernel.length_scale, X)
+
     def _scaled(self, X: Array) -> Array:
-        origin, scale = (
-            same_kind(np.atleast_1d(np.asarray(a, dtype=float)), X)
-            for a in (self.kernel.origin, self.kernel.length_scale)
-        )
-        return (X - origin) / scale
+        return (X - self._like(self.kernel.origin, X)) / self._like(self.kernel.length_scale, X)
+
+    @staticmethod
+    def _like(parameter: Any, X: Array) -> Array:
+        return same_kind(np.atleast_1d(np.asarray(parameter, dtype=float)), X)

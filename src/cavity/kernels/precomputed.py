@@ -7,6 +7,11 @@ import numpy as np
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import Rule
 
+_NO_INPUTS = (
+    "kernel='precomputed' has no gradients in the inputs, which it does not know: use a kernel "
+    "object."
+)
+
 
 @dataclass(frozen=True)
 class Precomputed(Rule):
@@ -36,6 +41,14 @@ class Precomputed(Rule):
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """Return the first argument itself, not a copy."""
         return X
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Refuse: a matrix does not say how it depends on inputs."""
+        raise ValueError(_NO_INPUTS)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Refuse as well."""
+        raise ValueError(_NO_INPUTS)
 
     def diag(self, X: Array) -> Array:
         """Return the diagonal of a training matrix."""

@@ -21,6 +21,7 @@ from cavity.kernels.distances import (
     contract,
     elementwise,
     exp,
+    pull,
     root,
     scale,
     tiles,
@@ -131,3 +132,8 @@ class RadialRule(StationaryRule):
         else:
             gradient = c * contract(G, U, V, tiles(profile.w, U, V, exact=profile.rough))
         return gradient if self.kernel.anisotropic else gradient.sum(keepdims=True)
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Contract the weights with ∂k/∂x_d = −w(r) u_d/ℓ_d by matrix products."""
+        profile = _profile(self.kernel)
+        return -pull(self.kernel.length_scale, X, Z, G, profile.w, exact=profile.rough)

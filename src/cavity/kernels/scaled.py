@@ -79,6 +79,16 @@ class ScaledRule(Rule):
         signal, white = c * float(total(g * base.noise(X))), level * float(total(g))
         return self._in_order(signal, c * base.vjp_noise(X, g), white)
 
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Contract with the base: neither the constant nor the noise depends on the inputs."""
+        c, base, _ = self._parts
+        return c * base.vjp_inputs(X, Z, G)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Contract with the diagonal of the base."""
+        c, base, _ = self._parts
+        return c * base.vjp_diag_inputs(X, g)
+
     @property
     def _parts(self) -> tuple[float, Rule, float]:
         """The constant, the rule of the base and the noise level."""

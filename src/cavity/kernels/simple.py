@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, WhiteKernel
 
 from cavity.arrays import Array, add_to_diagonal, matmul, namespace
-from cavity.kernels.base import Rule, count, entry, full, register
+from cavity.kernels.base import Rule, count, entry, flat, full, register
 
 
 @register(ConstantKernel)
@@ -29,6 +29,14 @@ class ConstantRule(Rule):
         """Contract the weights with the derivative in the log of the constant."""
         value = self.kernel.constant_value * float(namespace(g).sum(g))
         return entry(self.kernel.hyperparameter_constant_value, value)
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
 
 
 @register(WhiteKernel)
@@ -63,6 +71,14 @@ class WhiteRule(Rule):
         value = self.kernel.noise_level * float(namespace(g).sum(g))
         return entry(self.kernel.hyperparameter_noise_level, value)
 
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
+
 
 @register(DotProduct)
 @dataclass(frozen=True)
@@ -87,3 +103,11 @@ class DotProductRule(Rule):
         """Contract the weights with the derivative in log σ₀."""
         value = 2.0 * self.kernel.sigma_0**2 * float(namespace(g).sum(g))
         return entry(self.kernel.hyperparameter_sigma_0, value)
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Return G Z."""
+        return matmul(G, Z)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return 2 g_i x_i."""
+        return 2.0 * g[:, None] * X

@@ -10,7 +10,15 @@ from sklearn.gaussian_process.kernels import ExpSineSquared, RationalQuadratic
 
 from cavity.arrays import Array, namespace
 from cavity.kernels.base import StationaryRule, register
-from cavity.kernels.distances import Tile, elementwise, exp, scale, tiles, weighted_sums
+from cavity.kernels.distances import (
+    Tile,
+    elementwise,
+    exp,
+    pull,
+    scale,
+    tiles,
+    weighted_sums,
+)
 
 
 @register(RationalQuadratic)
@@ -26,6 +34,14 @@ class RationalQuadraticRule(StationaryRule):
         """Contract the weights with the derivatives in log α and log ℓ."""
         slopes = tiles(self._slopes, *scale(self.kernel.length_scale, X, Z))
         return _contract(self.kernel, G, Z is None, slopes)
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Contract the weights with ∂k/∂x = −(1 + r²/(2α ℓ²))^(−α−1) (x − z)/ℓ²."""
+        return -pull(self.kernel.length_scale, X, Z, G, self._pull)
+
+    def _pull(self, D: Array) -> Array:
+        D /= 2.0 * self.kernel.alpha
+        return exp(-(self.kernel.alpha + 1.0) * namespace(D).log1p(D))
 
     def _value(self, D: Array) -> Array:
         D /= 2.0 * self.kernel.alpha
@@ -52,6 +68,17 @@ class ExpSineSquaredRule(StationaryRule):
     def vjp(self, X: Array, Z: Array | None, G: Array, K: Array | None = None) -> Array:
         """Contract the weights with the derivatives in log ℓ and log p."""
         return _contract(self.kernel, G, Z is None, tiles(self._slopes, X, Z, exact=True))
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Contract the weights with ∂k/∂x = −4 π sin a cos a/(p ℓ²) k (x − z)/r, a = π r/p."""
+        return -pull(1.0, X, Z, G, self._pull, exact=True)
+
+    def _pull(self, D: Array) -> Array:
+        xp, rate = namespace(D), pi / self.kernel.periodicity
+        angle, s = self._angle_and_sine(D)
+        # At r = 0 the difference that this multiplies is zero.
+        share = s / xp.where(angle == 0.0, xp.ones_like(angle), angle)
+        return 4.0 * rate**2 * share * (xp.cos(angle) / self._length) * exp(-2.0 * s * s)
 
     def _value(self, D: Array) -> Array:
         _, s = self._angle_and_sine(D)

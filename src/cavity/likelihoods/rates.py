@@ -1,8 +1,16 @@
 """What likelihoods with the mean e^f have in common."""
 
+import numpy as np
+
 from cavity.arrays import Array, namespace
 from cavity.likelihoods.numerical import quiet
 from cavity.sites import Marginals
+
+
+def log_mean(y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+    """Return the log of Σ w y/Σ w e^offset; of no events at all, as of half a one."""
+    total = float(np.sum(weight * y)) or 0.5
+    return float(np.log(total) - np.log(np.sum(weight * np.exp(offset))))
 
 
 def rate(f: Array) -> Array:

@@ -22,7 +22,7 @@ class Trend(NamedTuple):
     unit: float
     """The scale of the latent values, so that β is of order one."""
     beta: Array
-    bound: float = 1e3
+    bound: float = 30.0
 
     @classmethod
     def of(cls, X: Array, unit: float = 1.0) -> Trend:
@@ -75,6 +75,11 @@ class Shifted(Likelihood):
         return cls(base, offset) if np.any(offset) else base
 
     @property
+    def open_ends(self) -> frozenset[tuple[str, str]]:  # type: ignore[override]
+        """As for the likelihood itself."""
+        return self.base.open_ends
+
+    @property
     def bare(self) -> Likelihood:
         """The likelihood of latent values that include what is added."""
         return self.base
@@ -83,6 +88,15 @@ class Shifted(Likelihood):
     def shift(self) -> Any:
         """What is added to each row."""
         return self.offset if self.trend is None else self.offset + self.h @ self.trend.beta
+
+    def drift(self, X: Any) -> Any:
+        """Return the trend at new inputs."""
+        return 0.0 if self.trend is None else self.trend.features(X) @ self.trend.beta
+
+    @property
+    def drift_slopes(self) -> Any:
+        """The trend's gradient in the inputs."""
+        return 0.0 if self.trend is None else self.trend.slopes
 
     def _at(self, f: Array) -> Array:
         return f + same_kind(self.shift, f)
@@ -165,6 +179,10 @@ class Shifted(Likelihood):
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return E log p and its derivatives in the mean of f."""
         return self.base.expected(y, self._moved(q))
+
+    def mixture(self, y: Array, q: Marginals) -> Moments:
+        """Return the bound of E log p, its slope in the mean of f, and −τ."""
+        return self.base.mixture(y, self._moved(q))
 
     def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
         """Return the third and fourth cumulants of the tilted distributions."""

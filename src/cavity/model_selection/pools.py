@@ -108,7 +108,7 @@ class PoolInputs:
         coding = self.fitted.coding
         if coding is None:
             return [(self.y - self.fitted.origin) / self.fitted.scale]
-        if not coding.has_proba:
+        if coding.joint or not coding.has_proba:
             raise ValueError(
                 "Learning curves of more than two classes need multi_class='one_vs_rest'."
             )

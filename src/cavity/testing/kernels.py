@@ -7,6 +7,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from cavity.arrays import Array
+from cavity.arrays.differences import row_gradients
 from cavity.kernels import Rule, rule
 from cavity.testing.tools import slope
 
@@ -19,8 +20,9 @@ def check_kernel(
     The matrices are symmetric and positive semidefinite; the rule agrees with the kernel's own
     ``__call__``, ``diag`` and ``eval_gradient``, for one set of inputs, for two, and for the
     diagonal; the gradient is that of the matrix, entry by entry in the order of ``theta``; noise
-    is the excess of the diagonal of ``matrix(X)`` over that of ``matrix(X, X)``; no argument is
-    modified.
+    is the excess of the diagonal of ``matrix(X)`` over that of ``matrix(X, X)``; gradients in the
+    inputs, if these are vectors, are those of ``matrix(X, Z)`` and of ``diag(X)``, and finite where
+    two inputs are equal; no argument is modified.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ def check_kernel(
     _check_plumbing(r)
     _check_gradient(r, X, gradient_rtol)
     _check_differences(r, X)
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        _check_inputs(r, X)
 
 
 def _check_matrices(r: Rule, X: Array, rtol: float) -> None:
@@ -148,3 +152,37 @@ def _check_derivative(
         tolerance = 1e-6 * np.abs(terms).sum() + 1e-9 * size
         message = f"the contraction is not the derivative of {what} in {name}"
         assert_allclose(gradient[k], terms.sum(), rtol=0.0, atol=tolerance, err_msg=message)
+
+
+def _check_inputs(r: Rule, X: Array) -> None:
+    rng, g = np.random.default_rng(1), _weights(X)[0]
+    # Away from the inputs, where a kernel may have a kink.
+    Z = X[::2] + 0.3 * np.std(X, axis=0) * rng.standard_normal(X[::2].shape)
+    G = rng.standard_normal((len(X), len(Z)))
+
+    def between(moved: Array) -> Array:
+        return np.einsum("ij,ij->i", G, r.matrix(moved, Z))
+
+    size = np.abs(G * r.matrix(X, Z)).sum(axis=1)
+    _check_slopes(r.vjp_inputs(X, Z, G), between, X, size, "matrix(X, Z)")
+    own = r.diag(X)
+    _check_slopes(r.vjp_diag_inputs(X, g), lambda moved: g * r.diag(moved), X, g * own, "diag(X)")
+    assert np.all(np.isfinite(r.vjp_inputs(X, X, np.tril(_weights(X))))), "vjp_inputs at z = x"
+
+
+def _check_slopes(
+    found: Array, function: Callable[[Array], Array], X: Array, size: Array, what: str
+) -> None:
+    assert found.shape == X.shape, "a gradient in the inputs does not have their shape"
+    truth = row_gradients(function, X, 3e-4)
+    # Rounding of the values, over the step, and that of the differences.
+    tolerance = 1e-6 * np.abs(truth) + 1e-8 * np.abs(size)[:, None] / _spread(X)
+    assert np.all(np.abs(found - truth) <= tolerance + 1e-12), (
+        f"the contraction is not the derivative of {what} in the inputs: it is off by "
+        f"{np.max(np.abs(found - truth))}"
+    )
+
+
+def _spread(X: Array) -> Array:
+    found = np.std(X, axis=0)
+    return np.where(found > 0.0, found, 1.0)

@@ -1,0 +1,134 @@
+"""What a regressor says about its targets: from latent functions to the user's units."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cavity.arrays import Array
+from cavity.estimators.fitted import FittedModel
+from cavity.likelihoods import Gaussian, Likelihood, quantiles
+from cavity.sites import Marginals
+
+
+def shaped(columns: Sequence[Array]) -> Array:
+    """Return one column for each target as an array; a single one by itself."""
+    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+
+
+def unscaled(model: FittedModel, columns: Sequence[Array]) -> Array:
+    """Return targets in the user's units."""
+    return np.asarray(shaped(columns) * model.scale + model.origin)
+
+
+def target_means(model: FittedModel, X: Any, offset: Any = None) -> Array:
+    """Return E[y] at new inputs."""
+    if model.likelihood.quadratic:
+        return unscaled(model, model.means(X, offset))
+    return target_moments(model, model.latents(X, None, offset))[0]
+
+
+def target_moments(
+    model: FittedModel, latents: Sequence[Marginals], noise: Any = 0.0
+) -> tuple[Array, Array]:
+    """Return means and standard deviations of targets, given their latent values.
+
+    Of a Gaussian target the deviation is that of the latent function, with as much noise as given.
+    """
+    likelihood = model.likelihood
+    if likelihood.quadratic:
+        found = [Marginals(q.mean, q.variance + noise) for q in latents]
+    else:
+        found = [likelihood.response(q) for q in latents]
+        _warn_of_infinite(found[0], latents[0])
+    with np.errstate(over="ignore"):
+        mean = unscaled(model, [q.mean for q in found])
+    return mean, shaped([np.sqrt(q.variance) for q in found]) * model.scale
+
+
+def _warn_of_infinite(targets: Marginals, latents: Marginals) -> None:
+    """Warn of means that are too large for a float."""
+    where = np.flatnonzero(~np.isfinite(targets.mean))
+    if not len(where):
+        return
+    first = where[0]
+    warnings.warn(
+        f"The mean of the target is beyond the largest float in {len(where)} of "
+        f"{len(targets.mean)} rows, first in row {first}, where the log of the target has variance "
+        f"{latents.variance[first]:.3g}: there it is returned as infinite. Use predict_quantiles, "
+        "or a hyperprior that keeps the amplitude small.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def new_likelihood(model: FittedModel) -> Likelihood:
+    """Return the likelihood of new targets, in the model's units."""
+    if not model.likelihood.quadratic:
+        return model.likelihood
+    noise = np.unique(model.noise)
+    if len(noise) > 1:
+        raise ValueError(
+            "alpha differs from row to row, so the noise of a new target is not known: add a "
+            "WhiteKernel to the kernel, and a single alpha."
+        )
+    return Gaussian(float(noise[0]))
+
+
+def user_likelihood(model: FittedModel) -> Likelihood:
+    """Return the likelihood of targets in the user's units, with its tuned parameters."""
+    likelihood, origin, scale = model.likelihood, np.ravel(model.origin), np.ravel(model.scale)
+    if likelihood.quadratic:
+        noise = np.asarray(model.noise) * np.mean(scale) ** 2
+        return Gaussian(float(noise[()]) if noise.ndim == 0 else noise)
+    return likelihood.in_units(-float(origin[0] / scale[0]), 1.0 / float(scale[0]))
+
+
+def target_quantiles(model: FittedModel, latents: Sequence[Marginals], levels: Any) -> Array:
+    """Return quantiles of targets, noise included, a column for each level."""
+    found = quantiles(new_likelihood(model), latents[0], levels).T
+    return np.asarray(found * model.scale + model.origin)
+
+
+def loo_moments(model: FittedModel, *, tuned_without: bool) -> tuple[Array, Array]:
+    """Return mean and standard deviation of each row's target, noise included, without the row."""
+    latents = model.loo_latents(tuned_without=tuned_without)
+    return target_moments(model, latents, model.noise)
+
+
+def loo_log_prob(model: FittedModel) -> Array:
+    """Return the log density (or probability) of each row's target given all the others."""
+    [process], position = model.processes, model.rows.position
+    if np.any(position < 0):
+        raise ValueError(
+            "Rows of weight zero have no leave-one-out density: their targets are not kept."
+        )
+    cavities, units = process.cavities(), np.broadcast_to(model.scale, len(process.fits))
+    direct = process.response.direct if process.responds else np.zeros(len(cavities[0].mean))
+    found = [
+        (fit.problem.likelihood.tilted(fit.targets.y, c).log_z + direct)[position] - np.log(unit)
+        for fit, c, unit in zip(process.fits, cavities, units, strict=True)
+    ]
+    return shaped(found)
+
+
+def drawn_targets(model: FittedModel, X: Any, count: int, rng: Any) -> Array:
+    """Return targets drawn at new inputs, given functions from the joint posterior."""
+    f = model.processes[0].draws(X, count, rng)[0] + model.level
+    drawn = model.likelihood.sample(f, np.random.default_rng(rng.randint(2**31 - 1)))
+    return np.asarray(drawn.T * model.scale + model.origin)
+
+
+def explained(model: FittedModel, y: Array, mean: Array, weight: Array | None) -> float | None:
+    """Return D², the share of the deviance that predictions explain; None if it has no name."""
+    likelihood, level = model.likelihood, np.full(len(y), np.average(y, weights=weight))
+    if likelihood.quadratic:
+        return None
+    pair = [likelihood.deviance(y, each) for each in (mean, level)]
+    if any(each is None for each in pair):
+        return None
+    own, null = (float(np.average(np.asarray(each), weights=weight)) for each in pair)
+    if null == 0.0:
+        return 1.0 if own == 0.0 else 0.0
+    return 1.0 - own / null

@@ -1,0 +1,157 @@
+"""What a fitted regressor answers beside its predictions."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import column_or_1d
+
+from cavity.arrays import Array
+from cavity.estimators.answers import (
+    explained,
+    loo_log_prob,
+    loo_moments,
+    target_quantiles,
+)
+from cavity.estimators.common import GaussianProcess
+from cavity.estimators.fitted import warn_of_loo
+from cavity.estimators.gradients import (
+    checked_vectors,
+    target_and_std_gradients,
+    target_gradients,
+)
+from cavity.estimators.validation import check_offset, check_prior_variance, validate_inputs
+from cavity.sites import Marginals
+
+
+class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type: ignore[misc]
+    """An estimator of targets that are numbers."""
+
+    def predict_quantiles(
+        self,
+        X: Any,
+        levels: Any = (0.05, 0.5, 0.95),
+        prior_variance: Any = None,
+        offset: Any = None,
+    ) -> Array:
+        """Return quantiles of the target at new inputs, its noise included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        levels : sequence of float
+            Probabilities between 0 and 1.
+        prior_variance, offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples, n_levels)
+            Of counts, the smallest whole number that is not exceeded with this probability.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessRegressor
+        >>> X = np.arange(20.0)[:, None]
+        >>> y = np.random.default_rng(0).poisson(3.0, 20)
+        >>> reg = GaussianProcessRegressor(1.0 * RBF(10.0), likelihood="poisson").fit(X, y)
+        >>> reg.predict_quantiles([[4.5]], [0.1, 0.9]).shape
+        (1, 2)
+        """
+        model, X = self._fitted, validate_inputs(self, X, reset=False)
+        if len(model.fits) > 1:
+            raise ValueError("predict_quantiles needs one target; this model has several.")
+        latents = self._latents(X, prior_variance, check_offset(offset, len(X)))
+        return target_quantiles(model, latents, levels)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Return the share of the deviance that predictions explain, D².
+
+        With likelihood="gaussian", and where the deviance of the target has no name, it is that of
+        the variance, R².
+        """
+        mean = self.predict(X, offset=offset)
+        y = column_or_1d(y) if np.ndim(mean) == 1 else y
+        if hasattr(self, "_model"):
+            found = explained(self._model, np.asarray(y, dtype=float), mean, sample_weight)
+            if found is not None:
+                return found
+        return float(r2_score(y, mean, sample_weight=sample_weight))
+
+    def _latents(self, X: Any, prior_variance: Any, offset: Array | None) -> list[Marginals]:
+        training = self._model.processes[0].X_train_
+        given = check_prior_variance(self.kernel, training, prior_variance, len(X))
+        return self._model.latents(X, given, offset)
+
+    def predict_gradient(self, X: Any, return_std: bool = False, offset: Any = None) -> Any:
+        """Return how predictions change with the inputs: exact derivatives at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool
+            Whether to also return the gradient of the standard deviation, as in `predict`. Where
+            that is zero, at rows without noise, it has a kink and no gradient of use.
+        offset : float or array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_targets)
+            ∂mean/∂x, or a tuple of this and ∂std/∂x.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessRegressor
+        >>> X = np.linspace(0.0, 6.0, 30)[:, None]
+        >>> reg = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=1e-4).fit(X, np.sin(X[:, 0]))
+        >>> bool(abs(reg.predict_gradient([[1.0]])[0, 0] - np.cos(1.0)) < 0.01)
+        True
+        """
+        model, X = self._fitted, checked_vectors(self, X)
+        how = target_and_std_gradients if return_std else target_gradients
+        return how(model, X, check_offset(offset, len(X)))
+
+    @property
+    def loo_mean_(self) -> Array:
+        """Leave-one-out prediction of each training target, without refitting.
+
+        It counts the tuning, in which to first order the row had no part. When first asked for,
+        this takes one evaluation for each hyperparameter, unless the tuning was hierarchical.
+        """
+        return self._loo(tuned_without=True)[0]
+
+    @property
+    def loo_std_(self) -> Array:
+        """Standard deviation of the leave-one-out predictions, noise included."""
+        return self._loo(tuned_without=True)[1]
+
+    @property
+    def fixed_kernel_loo_mean_(self) -> Array:
+        """As `loo_mean_`, with the kernel as tuned on all rows: too good with many scales."""
+        return self._loo(tuned_without=False)[0]
+
+    @property
+    def fixed_kernel_loo_std_(self) -> Array:
+        """As `loo_std_`, with the kernel as tuned on all rows."""
+        return self._loo(tuned_without=False)[1]
+
+    def _loo(self, *, tuned_without: bool) -> tuple[Array, Array]:
+        if tuned_without:
+            warn_of_loo(self._fitted)
+        return loo_moments(self._fitted, tuned_without=tuned_without)
+
+    @property
+    def loo_log_prob_(self) -> Array:
+        """Leave-one-out log density of each target (of counts, its log probability).
+
+        It counts the tuning, as `loo_mean_` does.
+        """
+        model = self._fitted
+        warn_of_loo(model)
+        return loo_log_prob(model)
