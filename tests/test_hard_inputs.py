@@ -9,7 +9,7 @@ from common import CLASSIFYING
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
-from cavity import GaussianProcessClassifier
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.arrays import NotPositiveDefiniteError
 
 
@@ -185,3 +185,23 @@ def test_wider_priors_do_not_lose_certainty():
 
 def median_of_true_class(model, X, y):
     return np.median(model.predict_proba(X)[np.arange(len(y)), y])
+
+
+def test_inputs_whose_variance_overflows_are_refused():
+    """A linear kernel has no answer at inputs of 1e200: a sentence and no NaN."""
+    X, y = separable(20)
+    model = GaussianProcessClassifier(DotProduct(1.0), optimizer=None).fit(X, y)
+    with pytest.raises(ValueError, match="not finite at row 1: its inputs are too large"):
+        model.predict(np.array([[0.0, 1.0], [1e200, 0.0]]))
+    regressor = GaussianProcessRegressor(DotProduct(1.0), alpha=0.1, optimizer=None).fit(X, y)
+    for options in ({}, {"return_std": True}):
+        with pytest.raises(ValueError, match="scale the inputs"):
+            regressor.predict(np.full((1, 2), 1e200), **options)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_targets_whose_squares_overflow_are_refused(normalize):
+    """Targets of 1e200 have no variance in double precision."""
+    X, y = separable(20)
+    with pytest.raises(ValueError, match=r"beyond ±1e\+100; scale the targets"):
+        GaussianProcessRegressor(RBF(1.0), normalize_y=normalize).fit(X, 1e200 * y)

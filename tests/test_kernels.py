@@ -261,21 +261,27 @@ def test_both_contractions_agree(rough, symmetric):
     np.testing.assert_allclose(ours, truth, rtol=0, atol=1e-11)
 
 
-def test_an_enormous_input_spoils_no_other():
-    """One absurd input leaves the covariances and gradients of the others as they are."""
-    X, G = inputs(15, 2), weights(15)
-    X[4] = 1e100
-    others = np.arange(15) != 4
-    for nu in (0.5, 1.5, np.inf):
-        r = rule(Matern([0.8, 1.2], nu=nu))
-        block = np.ix_(others, others)
+@pytest.mark.parametrize("size", [1e100, 1e300, 1.7e308])
+def test_an_enormous_input_spoils_no_other(size):
+    """Absurd inputs leave the covariances and gradients of the others as they are."""
+    X, Z, G = inputs(15, 2), inputs(4, 2), weights(15)
+    X[4], X[5] = size, -size
+    others = ~np.isin(np.arange(15), [4, 5])
+    for kernel in (*(Matern([0.8, 1.2], nu=nu) for nu in (0.5, 0.8, 1.5, np.inf)), RBF(1e-5)):
+        r, block = rule(kernel), np.ix_(others, others)
         np.testing.assert_allclose(r.matrix(X)[block], r.matrix(X[others]), rtol=1e-12)
+        np.testing.assert_array_equal(r.matrix(X)[4:6], np.eye(15)[4:6])
+        np.testing.assert_array_equal(r.matrix(X, Z)[others], r.matrix(X[others], Z))
         # Rounding of about 200 terms of size 1.
         gradient = r.vjp(X[others], None, G[block])
         np.testing.assert_allclose(r.vjp(X, None, G), gradient, rtol=0, atol=1e-12)
+        there = r.vjp_inputs(X, Z, G[:, :4])
+        alone = r.vjp_inputs(X[others], Z, G[others, :4])
+        np.testing.assert_allclose(there[others], alone, rtol=0, atol=1e-11)
+        np.testing.assert_array_equal(there[4:6], 0.0)
 
 
-@pytest.mark.parametrize("factor", [1e-150, 1e-30, 1e30, 1e150, 1e200])
+@pytest.mark.parametrize("factor", [1e-150, 1e-30, 1e30, 1e150, 1e200, 5e307])
 def test_inputs_of_any_size(factor):
     """Enormous or tiny inputs give finite matrices and gradients, and no warnings."""
     X = factor * inputs(12, 2)

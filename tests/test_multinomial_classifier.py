@@ -9,7 +9,7 @@ from scipy.special import roots_hermitenorm, softmax
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import check_estimator
 
-from cavity import GaussianProcessClassifier, learning_curve
+from cavity import GaussianProcessClassifier
 from cavity.estimators import load, save
 from cavity.inference import Problem, SoftmaxLaplace
 from cavity.kernels import rule
@@ -151,13 +151,6 @@ def test_combinations_that_do_not_exist(options, match):
     """What there is not is refused, with what there is."""
     with pytest.raises(ValueError, match=match):
         multinomial(**options).fit(*table())
-
-
-def test_learning_curves_want_binary_problems():
-    """What works with binary problems alone says so."""
-    X, y = table()
-    with pytest.raises(ValueError, match="multi_class='one_vs_rest'"):
-        learning_curve(multinomial(optimizer=None).fit(X, y), X, y)
 
 
 def softmax_fit(X, codes, kernel=KERNEL, theta=None, n_classes=4):

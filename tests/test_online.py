@@ -152,7 +152,7 @@ def test_sweeps_with_removal_are_ep(name):
     X, y = labelled(150)
     kernel = 2.0 * RBF(0.3) + WhiteKernel(0.5)
     state, _ = learned(kernel, name, X, y)
-    found, report = sweep(rule(kernel), likelihood(name), state, X, y, 60)
+    found, report = sweep(rule(kernel), likelihood(name), state, X, y, np.ones(len(y)), 60)
     assert report.residual < 1e-8
     dense = GaussianProcessClassifier(
         kernel, optimizer=None, inference=EP(tol=1e-12), likelihood=name

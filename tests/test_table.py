@@ -345,3 +345,16 @@ def test_two_million_rows(tmp_path):
     # A slow shared core; the peak is in kilobytes.
     assert after.ru_utime - before.ru_utime < 60
     assert after.ru_maxrss - before.ru_maxrss < 2e6
+
+
+@pytest.mark.parametrize("value", ["1e308", "-1e101"])
+def test_numbers_too_large_to_compute_with_are_refused(value):
+    """A sentinel of 1e308 would make every standardised number zero: it is pointed at instead."""
+    text = "x,z,t\n" + "".join(
+        f"{i % 7}.5,{value if i == 3 else i * 0.3},{i % 2}\n" for i in range(20)
+    )
+    made = Table(read_text(text.encode(), "made.csv"), "made.csv")
+    with pytest.raises(TableError, match=r"column 'z', row 4: .*is beyond ±1e\+100"):
+        prepare(made, "t")
+    with pytest.raises(TableError, match=r"column 'z', row 4: .*is beyond"):
+        prepare(made, "z")

@@ -9,7 +9,7 @@ import click
 
 from cavity import __version__
 from cavity.cli.options import Terminal, command_line, opened, print_options, table_options, to_file
-from cavity.estimators.columns import columns
+from cavity.estimators.columns import columns, visible
 from cavity.estimators.validation import is_auto
 from cavity.report.analysis import about_inducing, analyse, compare_methods, compared
 from cavity.report.parts import curve_of, describe_curve, kernel_text, left_out_of, scores_of
@@ -247,7 +247,7 @@ def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bo
         terminal.stage("predicting", total=rows.height)
         answers = fitted.answers(rows, terminal.advance, unseen)
         if path is None:
-            terminal.print_all(json_lines(answers) if as_json else csv_lines(answers))
+            terminal.print_rows(json_lines(answers) if as_json else csv_lines(answers))
             return
         height = write_frames(path, answers)
         lines = [
@@ -308,5 +308,5 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"cavity: {' '.join(message.split())}", err=True)
+    click.echo(visible(f"cavity: {' '.join(message.split())}"), err=True)
     return code

@@ -1,6 +1,7 @@
 """Options that several commands share, and what the user sees while they run."""
 
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -22,6 +23,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from cavity.estimators.columns import visible
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import Probit, likelihood
@@ -50,7 +52,7 @@ class Terminal:
         console = Console(stderr=True)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             _Rows(),
             TimeElapsedColumn(),
@@ -70,7 +72,7 @@ class Terminal:
 
     def stage(self, text: str, total: int | None = None) -> None:
         """Show what happens next and, if it is known, the number of its steps."""
-        self._progress.reset(self._task, description=text, total=total)
+        self._progress.reset(self._task, description=visible(" ".join(text.split())), total=total)
 
     def advance(self, steps: int) -> None:
         """Show that some more steps are done."""
@@ -85,17 +87,19 @@ class Terminal:
         if self.as_json:
             self.print(to_json(numbers))
         elif not self.quiet:
-            self.print("\n".join(lines))
+            self.print(visible("\n".join(lines)))
 
     def print(self, text: str) -> None:
         """Print text even if quiet."""
-        self.print_all([text + "\n"])
+        self._progress.stop()
+        click.echo(text)
 
-    def print_all(self, parts: Iterable[str]) -> None:
-        """Print a text part after part, even if quiet."""
+    def print_rows(self, parts: Iterable[str]) -> None:
+        """Print a text part after part, even if quiet; as it is unless on a terminal."""
+        shown = visible if sys.stdout.isatty() else str
         for part in parts:
             self._progress.stop()
-            click.echo(part, nl=False)
+            click.echo(shown(part), nl=False)
 
 
 def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -1,5 +1,6 @@
 """Text in columns, for whatever prints as a table."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -7,6 +8,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+"""What a terminal obeys instead of showing it, or what turns the text around it; but line feeds."""
 Row = TypeVar("Row")
 
 
@@ -46,7 +51,7 @@ def columns(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> list[str]:
 
     Text is printed as it is, floats with four digits, booleans as yes or no.
     """
-    rows = [header, *([_cell(value) for value in line] for line in lines)]
+    rows = [list(map(visible, header)), *([_cell(value) for value in line] for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -54,7 +59,16 @@ def columns(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> list[str]:
     ]
 
 
+def visible(text: str) -> str:
+    r"""Return text whose control characters, except the ends of lines, are written as escapes.
+
+    >>> print(visible("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))

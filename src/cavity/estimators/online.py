@@ -17,8 +17,14 @@ from cavity.estimators.problems import noise_variances
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import OnlineEstimator
 from cavity.estimators.streams import StreamRows, take_rows
-from cavity.estimators.validation import TUNING_CONSTRAINTS, check_classes, validate_inputs
+from cavity.estimators.validation import (
+    TUNING_CONSTRAINTS,
+    check_classes,
+    check_sizes,
+    validate_inputs,
+)
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
+from cavity.storage import StorageError
 
 _CONSTRAINTS: dict[str, Any] = {
     **TUNING_CONSTRAINTS,
@@ -30,7 +36,6 @@ _CONSTRAINTS: dict[str, Any] = {
     "warmup": [Interval(Integral, 0, None, closed="left")],
     "tol": [Interval(Real, 1e-10, 1, closed="left"), None],
 }
-_LARGEST_TARGET = 1e100
 
 
 class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
@@ -146,6 +151,10 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         check_classes(self, classes)
         self.classes_ = classes
         return rows._replace(y=np.searchsorted(classes, rows.y))
+
+    def _check_coded(self, y: Array) -> None:
+        if y.dtype.kind != "i" or not np.all((y >= 0) & (y < len(self.classes_))):
+            raise StorageError("its stored targets are no codes of its classes")
 
     def _known_classes(self, classes: Any) -> Array:
         if hasattr(self, "_memory"):
@@ -265,12 +274,16 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         X, y = validate_inputs(self, X, y, y_numeric=True, reset=reset)
         y = np.asarray(y, dtype=np.float64)
-        if np.any(np.abs(y) > _LARGEST_TARGET):
-            raise ValueError(f"a target is beyond ±{_LARGEST_TARGET:g}; scale the targets")
+        check_sizes(y)
         return X, y
 
     def _coded(self, rows: StreamRows) -> StreamRows:
         return rows
+
+    def _check_coded(self, y: Array) -> None:
+        if y.dtype.kind != "f":
+            raise StorageError("its stored targets are no real numbers")
+        check_sizes(y)
 
     def _model(self) -> Likelihood:
         return Gaussian(float(noise_variances(self.alpha, 1)[0]))

@@ -10,6 +10,7 @@ import numpy as np
 from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
 from cavity.estimators.coding import label_log_proba
 from cavity.estimators.latents import SIGNS, Latents
+from cavity.estimators.validation import check_variances
 from cavity.evidence import (
     Evaluation,
     HyperPosterior,
@@ -280,6 +281,8 @@ class FittedProcess:
     def _cross(self, X: Any, evaluation: Evaluation) -> Array:
         """Return what the posteriors need of new inputs."""
         own = X if self.columns is None else X[:, self.columns]
+        if self.kernel_ is not None:
+            check_variances(self.rule, own)
         return evaluation.prior.cross(own)
 
 

@@ -1,5 +1,6 @@
 """Fitted estimators as numbers and names, and back without another fit."""
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -23,7 +24,7 @@ from cavity.likelihoods import Gaussian, Likelihood, likelihood
 from cavity.priors import InducingPosterior, InducingPrior
 from cavity.priors.inducing import Whitened
 from cavity.sites import Sites
-from cavity.storage import StorageError
+from cavity.storage import StorageError, short
 from cavity.storage.codecs import (
     kernel_from_json,
     kernel_to_json,
@@ -82,8 +83,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         return _loaded(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        message = f"{os.fspath(path)}: a damaged model file of cavity ({error})"
-        raise StorageError(" ".join(message.split())) from error
+        message = f"{os.fspath(path)}: a damaged model file of cavity ({short(error)})"
+        raise StorageError(message) from error
 
 
 def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
@@ -250,6 +251,7 @@ def _process(
     prior: Any
     if about["dense"]:
         n = arrays.count("X")
+        _check_memory(n)
         X, n_rows = arrays.get("X", n, n_features), n
         prior, n = latents.prior(kernel, X, lambda name: arrays.get(name, n_rows))
     else:
@@ -267,6 +269,22 @@ def _process(
     coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
     evaluation = Evaluation(evidence, kernel.theta, prior, fits)
     return FittedProcess(evaluation, coverage=coverage, latents=latents)
+
+
+def _check_memory(rows: int) -> None:
+    """Refuse a covariance that this machine cannot hold, before it is computed."""
+    if 8.0 * rows**2 > _memory_size():
+        raise ValueError(
+            f"its covariance of {rows:,} rows does not fit into the memory of this machine"
+        )
+
+
+def _memory_size() -> float:
+    """Return the bytes of memory of this machine, if it says so."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:

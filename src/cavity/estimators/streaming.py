@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from cavity import storage
@@ -17,9 +17,12 @@ from cavity.estimators.coding import log_losses
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
+    is_usable,
+    stored_number,
     streams_from_file,
     streams_to_file,
     take_rows,
+    waiting_from_file,
 )
 from cavity.estimators.validation import kernel_rule
 from cavity.likelihoods import Likelihood
@@ -61,6 +64,10 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _coded(self, rows: StreamRows) -> StreamRows:
         """Return a table with coded targets, after checking which targets there are."""
+
+    @abstractmethod
+    def _check_coded(self, y: Array) -> None:
+        """Refuse coded targets that a file cannot rightly hold."""
 
     @abstractmethod
     def _model(self) -> Likelihood:
@@ -242,7 +249,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "warm-up have been seen; set the parameter `kernel` instead"
             )
         kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel] * self._count()
-        if len(kernels) != self._count() or not all(_usable(k) for k in kernels):
+        if len(kernels) != self._count() or not all(is_usable(k) for k in kernels):
             raise ValueError(
                 f"expected a scikit-learn kernel, or a list of {self._count()}; got {kernel!r}"
             )
@@ -280,8 +287,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         except StorageError as error:
             raise StorageError(f"{os.fspath(path)}: {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            why = " ".join(str(error).split())
-            raise StorageError(f"{os.fspath(path)}: its contents are not valid ({why})") from error
+            why = f"its contents are not valid ({storage.short(error)})"
+            raise StorageError(f"{os.fspath(path)}: {why}") from error
 
     def _parameters_to_json(self) -> dict[str, Any]:
         found = {}
@@ -295,6 +302,14 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             found[name] = value
         return found
 
+    def _check_labels(self) -> None:
+        """Refuse labels of a file that are not sorted classes, or no names of the inputs."""
+        classes, names = (getattr(self, name, None) for name in _LABELS)
+        if classes is not None and not np.array_equal(np.unique(classes), classes):
+            raise StorageError("its classes are not sorted")
+        if names is not None and len(names) != self.n_features_in_:
+            raise StorageError("its names do not fit its inputs")
+
     @classmethod
     def _from_file(cls, header: dict[str, Any], arrays: dict[str, Array]) -> Self:
         parameters = {
@@ -306,23 +321,24 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             parameters["novelty"] = parameters.pop("tol")
         self = cls(**parameters)
         self._validate_params()
-        self.n_features_in_ = int(header["n_features"])
+        if self.kernel is not None and not is_usable(self.kernel):
+            raise StorageError(f"its kernel is not one of vectors: {storage.short(self.kernel)}")
+        self.n_features_in_ = stored_number(header["n_features"], int)
         for name in set(_LABELS) & set(header["labels"]):
             setattr(self, name, codecs.labels_from_json(header["labels"][name]))
+        self._check_labels()
         streams = streams_from_file(header["streams"], arrays, *self._fresh([self.kernel]))
-        waiting = None
-        if "waiting.X" in arrays:
-            waiting = StreamRows(*(arrays[f"waiting.{part}"] for part in StreamRows._fields))
+        waiting = waiting_from_file(arrays, self.n_features_in_)
         if len(streams) != (0 if waiting is not None else self._count()):
             raise StorageError("it does not have one stream for each latent function")
-        n_seen, loss, weight = header["counts"]
-        self._memory = Memory(streams, waiting, int(n_seen), float(loss), float(weight))
+        if waiting is not None:
+            self._check_coded(waiting.y)
+        counts = zip(header["counts"], (int, float, float), strict=True)
+        n_seen, loss, weight = (stored_number(found, kind) for found, kind in counts)
+        if min(n_seen, weight) < 0:
+            raise StorageError("its counts are negative")
+        self._memory = Memory(streams, waiting, n_seen, loss, weight)
         return self
-
-
-def _usable(kernel: Any) -> bool:
-    plain = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
-    return plain and bool(kernel.requires_vector_input)
 
 
 def _one_or_list(found: list[Any]) -> Any:

@@ -5,15 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import online
 from cavity.arrays import Array, one_thread
-from cavity.estimators.validation import check_weights
+from cavity.estimators.validation import check_variances, check_weights
+from cavity.inference import SINGLY
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
 from cavity.sites import Marginals
-from cavity.storage import StorageError
+from cavity.storage import StorageError, short
 from cavity.storage.codecs import kernel_from_json, kernel_to_json
 
 _PARTS = OnlinePosterior._fields[:4]
@@ -51,23 +53,33 @@ class Stream:
 
     def learn(self, rows: StreamRows) -> tuple["Stream", Array]:
         """Learn rows one after the other; return their log predictive probabilities as well."""
-        self._check_variances(rows.X)
-        index, likelihood, share = _turns(self.likelihood, rows.weight)
+        check_variances(self.rule, rows.X)
+        parts = np.split(np.arange(len(rows.y)), np.flatnonzero(rows.weight > SINGLY) + 1)
+        stream, found = self, []
         with one_thread():
-            posterior, found = online.learn(
-                self.rule, likelihood, self.options, self.posterior, rows.X[index], rows.y[index]
-            )
-        log_prob = np.zeros(len(rows.y))
+            for part in parts:
+                stream, log_prob = stream._learn(StreamRows(*(values[part] for values in rows)))
+                found.append(log_prob)
+        return stream, np.concatenate(found)
+
+    def _learn(self, rows: StreamRows) -> tuple["Stream", Array]:
+        """Learn rows of which only the last may count more than `SINGLY`."""
+        index, likelihood, share, times = _turns(self.likelihood, rows.weight)
+        about = self.rule, likelihood, self.options
+        posterior, found = online.learn(*about, self.posterior, rows.X[index], rows.y[index])
+        log_prob, last, more = np.zeros(len(rows.y)), slice(-1, None), np.sum(times - 1.0)
         # Backwards, so that a row presented several times keeps its first presentation's value.
         log_prob[np.arange(len(rows.y))[index][::-1]] = (found / share)[::-1]
+        if more:
+            own = rule(self.kernel), self.likelihood.subset(last), self.options
+            posterior = online.repeat(*own, posterior, rows.X[last], rows.y[last], more)
         return replace(self, posterior=posterior), log_prob
 
     def sweep(self, rows: StreamRows, sweeps: int) -> "Stream":
         """Learn a table by EP, at the present basis points."""
-        index, likelihood, _ = _turns(self.likelihood, rows.weight)
-        posterior, _ = online.sweep(
-            self.rule, likelihood, self.posterior, rows.X[index], rows.y[index], sweeps
-        )
+        index, likelihood, _, times = _turns(self.likelihood, rows.weight)
+        turns = StreamRows(rows.X[index], rows.y[index], times)
+        posterior, _ = online.sweep(self.rule, likelihood, self.posterior, *turns, sweeps)
         return replace(self, posterior=posterior)
 
     def recondition(self, kernel: Any) -> "Stream":
@@ -77,30 +89,26 @@ class Stream:
 
     def predict(self, X: Array) -> Marginals:
         """Return mean and variance at new inputs, the kernel's noise included."""
+        check_variances(self.rule, X)
         return online.predict(self.rule, self.posterior, X)
 
-    def _check_variances(self, X: Array) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            bad = np.flatnonzero(~np.isfinite(self.rule.diag(X)))
-        if len(bad):
-            raise ValueError(
-                f"the kernel's variance is not finite at row {bad[0]}: its inputs are too large "
-                f"for {self.kernel}; scale the inputs"
-            )
 
+def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Array | float, Array]:
+    """Return which row is presented when, through which likelihood, with what power, how often.
 
-def _turns(likelihood: Likelihood, weight: Array) -> tuple[Any, Likelihood, Array | float]:
-    """Return which row is presented when, through which likelihood, and with what power.
-
-    A row of weight 2.5 is presented twice and then once through p(y|f)^½.
+    A row of weight 2.5 is presented twice and then once through p(y|f)^½. One of more than `SINGLY`
+    is presented so often, each time counting for several.
     """
     if np.all(weight == 1.0):
-        return slice(None), likelihood, 1.0
+        return slice(None), likelihood, 1.0, weight
+    times = np.maximum(weight / SINGLY, 1.0)
+    weight = np.minimum(weight, SINGLY)
     count = np.ceil(weight).astype(int)
     index = np.repeat(np.arange(len(weight)), count)
     share = np.ones(len(index))
     share[np.cumsum(count) - 1] = weight - (count - 1)
-    return index, likelihood.power(share) if np.any(share < 1.0) else likelihood, share
+    powered = likelihood.power(share) if np.any(share < 1.0) else likelihood
+    return index, powered, share, times[index]
 
 
 def streams_to_file(streams: Sequence[Stream]) -> tuple[list[Any], dict[str, Array]]:
@@ -117,17 +125,63 @@ def streams_from_file(header: Any, arrays: dict[str, Array], fresh: Stream) -> t
     """Return the streams that `streams_to_file` has described, given one with nothing learned."""
     streams, columns = [], fresh.posterior.Z.shape[1]
     for i, found in enumerate(header):
-        parts = {part: arrays[f"{i}.{part}"] for part in _PARTS}
-        b = len(parts["mean"])
-        shapes = (b, columns), (b, b), (b,), (b, b)
-        for (name, array), shape in zip(parts.items(), shapes, strict=True):
-            if array.shape != shape or array.dtype != np.float64 or not np.all(np.isfinite(array)):
-                raise StorageError(
-                    f"a stored stream's {name!r} is not a finite array of shape {shape}"
-                )
-        numbers = {name: kind(found[name]) for name, kind in _NUMBERS.items()}
-        if numbers["size"] < 1 or numbers["seen"] < 0 or numbers["changes"] < 0:
+        b = len(arrays[f"{i}.mean"])
+        shapes = zip(_PARTS, [(b, columns), (b, b), (b,), (b, b)], strict=True)
+        parts = {part: stored_array(arrays, f"{i}.{part}", *shape) for part, shape in shapes}
+        _check_factors(parts)
+        numbers = {name: stored_number(found[name], kind) for name, kind in _NUMBERS.items()}
+        if numbers["size"] < 1 or min(numbers[k] for k in ("seen", "changes", "floor")) < 0:
             raise StorageError("a stored stream has impossible counts")
         kernel, posterior = kernel_from_json(found["kernel"]), OnlinePosterior(**parts, **numbers)
+        if not is_usable(kernel):
+            raise StorageError(f"a stored stream has no kernel of vectors: {short(kernel)}")
         streams.append(replace(fresh, kernel=kernel, posterior=posterior))
     return tuple(streams)
+
+
+def is_usable(kernel: Any) -> bool:
+    """Whether a stream can learn with this kernel: one matrix, of vectors."""
+    plain = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
+    return plain and bool(kernel.requires_vector_input)
+
+
+def waiting_from_file(arrays: dict[str, Array], columns: int) -> StreamRows | None:
+    """Return the rows of a warm-up that are not learned yet, if there are any."""
+    if "waiting.X" not in arrays:
+        return None
+    n = len(arrays["waiting.X"])
+    rows = StreamRows(
+        stored_array(arrays, "waiting.X", n, columns),
+        stored_array(arrays, "waiting.y", n, dtypes="if"),
+        stored_array(arrays, "waiting.weight", n),
+    )
+    if not np.all(rows.weight > 0.0):
+        raise StorageError("a stored weight is not positive")
+    return rows
+
+
+def stored_array(arrays: dict[str, Array], name: str, *shape: int, dtypes: str = "f") -> Array:
+    """Return an array of a file once it has this shape and is of finite numbers."""
+    found = arrays[name]
+    fine = found.shape == shape and found.dtype.kind in dtypes and found.dtype.itemsize == 8
+    if not fine or not np.all(np.isfinite(found)):
+        raise StorageError(f"the stored {name!r} is not a finite array of shape {shape}")
+    return found
+
+
+def stored_number(found: Any, kind: type) -> Any:
+    """Return a number of a file once it is finite, and whole if it has to be."""
+    allowed = (int, float) if kind is float else (int,)
+    if isinstance(found, bool) or not isinstance(found, allowed) or not np.isfinite(float(found)):
+        raise StorageError(f"{short(found)} is stored where a finite number is expected")
+    return kind(found)
+
+
+def _check_factors(parts: dict[str, Array]) -> None:
+    """Refuse matrices that are no Cholesky factor and no covariance."""
+    L, cov = parts["L"], parts["cov"]
+    triangular = np.all(np.diagonal(L) > 0.0) and not np.any(np.triu(L, 1))
+    # Rounding in both, many times over.
+    symmetric = np.allclose(cov, cov.T, rtol=0.0, atol=1e-6)
+    if not (triangular and symmetric and np.all(np.abs(cov) <= 1.001)):
+        raise StorageError("a stored stream's matrices are no posterior")

@@ -34,6 +34,8 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
+LARGEST_TARGET = 1e100
+_MOST_COPIES = 20_000
 
 
 def is_table(X: Any) -> bool:
@@ -88,6 +90,17 @@ def validate_inputs(
     if isinstance(found, tuple) and is_precomputed(kernel):
         _check_square(found[0])
     return found
+
+
+def check_variances(rule: Rule, X: Any) -> None:
+    """Reject inputs where the kernel's variance overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = np.flatnonzero(~np.isfinite(rule.diag(X)))
+    if len(bad):
+        raise ValueError(
+            f"the kernel's variance is not finite at row {bad[0]}: its inputs are too large "
+            f"for {rule.kernel}; scale the inputs"
+        )
 
 
 def _check_square(K: Array) -> None:
@@ -189,12 +202,24 @@ def check_rows(sample_weight: Any, X: Any, labels: Array, rule: Rule, *, merge: 
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
     if sample_weight is not None and np.any(rule.noise(X)):
         whole = np.all(weight == np.round(weight))
+        _check_copies(weight if whole else np.ones(len(X)))
         return _apart(weight, weight.astype(int) if whole else np.ones(len(X), int))
     if merge and isinstance(X, np.ndarray):
         merged = _merged(weight, np.column_stack([X, labels]))
         if sample_weight is not None or (len(merged.index) < len(X) and not np.any(rule.noise(X))):
             return merged
     return _apart(weight, np.ones(len(X), int))
+
+
+def _check_copies(weight: Array) -> None:
+    """Refuse more copies than have a covariance that can be worked with."""
+    total = float(np.sum(weight))
+    if total > max(_MOST_COPIES, len(weight)):
+        raise ValueError(
+            f"Under a kernel with noise of its own (WhiteKernel), sample_weight repeats rows: "
+            f"{total:.6g} of them are too many (at most {_MOST_COPIES:,}). Leave the noise to the "
+            "likelihood, or divide the weights by a number that is not whole."
+        )
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:
@@ -235,11 +260,18 @@ def check_targets(regressor: Any, model: Likelihood, y: Array, offset: Array | N
     """Reject targets that the likelihood is not for, and several where only one can be."""
     check_n_targets(regressor, y)
     model.check_targets(y)
+    check_sizes(y)
     check_added(regressor, offset, 1 if y.ndim == 1 else y.shape[1], "targets")
     if y.ndim == 2 and y.shape[1] > 1 and not model.quadratic:
         raise ValueError(
             f"{type(model).__name__} is for one target; y has {y.shape[1]}: fit one model for each."
         )
+
+
+def check_sizes(y: Array) -> None:
+    """Reject targets whose squares might overflow."""
+    if np.any(np.abs(y) > LARGEST_TARGET):
+        raise ValueError(f"a target is beyond ±{LARGEST_TARGET:g}; scale the targets")
 
 
 def check_added(estimator: Any, offset: Array | None, count: int, what: str) -> None:

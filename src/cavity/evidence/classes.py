@@ -12,7 +12,7 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.evidence.integrated import STEP, HyperPosterior
-from cavity.evidence.response import FARTHEST, MOST, Response, is_believable
+from cavity.evidence.response import FARTHEST, MOST, Response, is_believable, turned
 from cavity.sites import ClassMarginals
 
 
@@ -57,9 +57,10 @@ def respond_classes(
     begin, ends = _shape_of(labels, here), [_shape_of(labels, q) for q in others]
     moved = _moved(begin, ends, step)
     information, vectors = posterior.whitened
-    turned = [(q.mean - here.mean) / STEP for q in others]
-    along = np.reshape(turned, (k, *here.mean.shape)).T @ posterior.factor @ vectors
-    scatter = [np.sum(along**2, axis=0)]
+    changes = np.reshape([(q.mean - here.mean) / STEP for q in others], (k, here.mean.size)).T
+    along = turned(changes @ posterior.factor @ vectors, here.mean.ravel())
+    along = along.reshape(*here.mean.shape, -1)
+    scatter = [np.einsum("ick,idk->ikcd", along, along)]
     believable = is_believable(posterior, leverage, -float(np.sum(loss)))
     found = [_back(labels, moved)]
     return Response(found, leverage, believable, scatter, np.maximum(information, 0.0))

@@ -36,7 +36,7 @@ class Response(NamedTuple):
     """Whether the first order can be trusted."""
     scatter: list[Array]
     """Squared change of each target's cavity means along each direction of θ, in units of the
-    prior, of shape (n, k)."""
+    prior, of shape (n, k); of class values the products (n, k, C, C)."""
     information: Array
     """What the rows tell about these directions, in units of the prior, of shape (k,)."""
     direct: Any = 0.0
@@ -70,7 +70,7 @@ def respond(posterior: HyperPosterior) -> Response:
     information, vectors = posterior.whitened
     along = posterior.factor @ vectors
     scatter = [
-        _turned(J.mean @ along, fit.cavities.mean) ** 2
+        turned(J.mean @ along, fit.cavities.mean) ** 2
         for fit, J in zip(fits, posterior.slopes, strict=True)
     ]
     loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in fits)
@@ -100,7 +100,7 @@ def _moved(fit: Fit, move: Array) -> Marginals:
     return Marginals(c.mean + np.clip(move[:, 0], -reach, reach), c.variance * np.exp(grow))
 
 
-def _turned(changes: Array, mean: Array) -> Array:
+def turned(changes: Array, mean: Array) -> Array:
     """Return changes of predictions without the part that makes all of them larger or smaller.
 
     That part leaves every decision as it is, and a change of the amplitude is nothing else.

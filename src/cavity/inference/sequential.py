@@ -1,6 +1,7 @@
 """One example after the other: Bayesian online learning, and EP's reference schedule."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,10 +20,14 @@ from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
 from cavity.inference.self_consistent import dense_fit, equations_of
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior
-from cavity.sites import Local, Marginals, Moments, Rows, Sites, cavity, change_of_sites
+from cavity.sites import Local, Marginals, Matched, Moments, Rows, Sites, cavity, change_of_sites
 
 _INDEFINITE = 100.0
 _SMALLEST_REST = 1e-12
+SINGLY = 128
+"""Copies of an example that are presented one by one."""
+_GROWTH = 0.05
+"""Further copies that are presented together, as a share of those before them."""
 _BLOCK = 64
 """Examples whose covariances with all earlier ones are worked out together."""
 
@@ -97,14 +102,42 @@ def _present(likelihood: Likelihood, y: Array, q: Marginals, weight: float) -> t
     An example of weight 2.5 is presented twice and then once through p(y|f)^½.
     """
     part, whole = math.modf(weight)
-    turns = [likelihood] * int(whole) + ([likelihood.power(part)] if part else [])
-    tau, nu, log_z = 0.0 * q.mean, 0.0 * q.mean, 0.0
-    for turn in turns:
-        grown = 1.0 + tau * q.variance
-        now = Marginals((q.mean + q.variance * nu) / grown, q.variance / grown)
-        moments, site = site_of(turn, y, now)
-        tau, nu, log_z = tau + site.tau, nu + site.nu, log_z + float(moments.log_z[0])
-    return Sites(tau, nu), log_z
+    found, log_z = presented(lambda c: site_of(likelihood, y, c), q, whole)
+    if part:
+        moments, site = site_of(likelihood.power(part), y, _after(q, found))
+        found = _plus(found, 1.0, site)
+        log_z += float(moments.log_z[0])
+    return found, log_z
+
+
+def presented(
+    site_at: Callable[[Marginals], Matched], q: Marginals, copies: float, earlier: float = 0.0
+) -> tuple[Sites, float]:
+    """Present copies of one example one after the other; return their sites' sum and Σ log Z.
+
+    Up to `SINGLY` copies, the earlier ones included, are presented one by one. After that a copy
+    changes less than a hundredth of what those before it have learned: growing groups of them take
+    the site that the middle one of the group would get, so that time grows with the logarithm.
+    """
+    found, log_z, done, total = Sites(0.0 * q.mean, 0.0 * q.mean), 0.0, earlier, earlier + copies
+    while done < total:
+        group = 1.0 if done < SINGLY else min(_GROWTH * done, total - done)
+        matched = site_at(_after(q, found))
+        if group > 1.0:
+            matched = site_at(_after(q, _plus(found, 0.5 * (group - 1.0), matched.sites)))
+        found = _plus(found, group, matched.sites)
+        log_z, done = log_z + group * float(matched.moments.log_z[0]), done + group
+    return found, log_z
+
+
+def _plus(sites: Sites, factor: float, more: Sites) -> Sites:
+    return Sites(sites.tau + factor * more.tau, sites.nu + factor * more.nu)
+
+
+def _after(q: Marginals, site: Sites) -> Marginals:
+    """Return a marginal once a site has been multiplied in."""
+    grown = 1.0 + site.tau * q.variance
+    return Marginals((q.mean + q.variance * site.nu) / grown, q.variance / grown)
 
 
 class _GrowingFactor:

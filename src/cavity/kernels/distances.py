@@ -44,22 +44,40 @@ class Tile(NamedTuple):
     values: Any
 
 
-def scale(length_scale: Any, X: Array, Z: Array | None = None) -> tuple[Array, Array | None]:
-    """Divide the columns of the inputs by the length scale, one or one per column."""
-    ell = _lengths(length_scale, X, Z)
-    return X / ell, None if Z is None else Z / ell
+def scale(
+    length_scale: Any, X: Array, Z: Array | None = None, middle: Array | None = None
+) -> tuple[Array, Array | None]:
+    """Divide the columns of the inputs by the length scale, one or one per column.
+
+    If there is a middle, it is subtracted first. Each row depends on itself alone.
+    """
+    ell = _lengths(length_scale, X)
+    if middle is None:
+        return _quotient(X, ell), None if Z is None else _quotient(Z, ell)
+    # Halves, which are exact: the difference of two enormous numbers might overflow.
+    half, c = 0.5 * ell, 0.5 * middle
+    return _quotient(0.5 * X - c, half), None if Z is None else _quotient(0.5 * Z - c, half)
 
 
-def _lengths(length_scale: Any, X: Array, Z: Array | None = None) -> Array:
-    """Return the length scale that these inputs can be divided by."""
+def _lengths(length_scale: Any, X: Array) -> Array:
     ell = np.squeeze(np.asarray(length_scale, dtype=float))
     if ell.ndim > 1 or (ell.ndim == 1 and ell.shape[0] != X.shape[1]):
         raise ValueError(
             f"expected one length scale or one per column ({X.shape[1]} columns), "
             f"got shape {ell.shape}; make the kernel's length_scale that long"
         )
-    # A quotient that overflows would turn into inf − inf: stop short of it.
-    return same_kind(np.maximum(ell, max(_peak(X, Z), 1.0) / _far(X) ** 2), X)
+    return same_kind(ell, X)
+
+
+def _quotient(X: Array, ell: Array) -> Array:
+    """Return X/ℓ; where that would overflow, numbers in the same order that are far apart."""
+    xp, largest = namespace(X), float(namespace(X).finfo(X.dtype).max)
+    limit = largest / 8.0
+    if not X.shape[0] or _peak(X, None) / limit <= float(xp.min(ell)):
+        return X / ell
+    beyond = xp.abs(X) / limit > ell
+    ordered = xp.sign(X) * (limit + xp.abs(X) / 8.0)
+    return xp.where(beyond, ordered, xp.where(beyond, xp.zeros_like(X), X) / ell)
 
 
 def centre(X: Array) -> Array:
@@ -171,11 +189,10 @@ def pull(
 
     w is a function of the squared distances between inputs divided by ℓ.
     """
-    xp, middle, found = namespace(G), centre(Z), []
+    xp, ell, found = namespace(G), _lengths(length_scale, X), []
     # Scaled only when centred, as for `contract`.
-    U, V = X - middle, Z - middle
-    ell = _lengths(length_scale, U, V)
-    U, V = U / ell, V / ell
+    middle = centre(Z)
+    U, V = (scale(length_scale, A, None, middle)[0] for A in (X, Z))
     peak = _peak(U, V)
     for rows, columns, values in tiles(w, U, V, exact=exact):
         g = G[rows, columns]

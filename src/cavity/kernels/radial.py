@@ -124,9 +124,9 @@ class RadialRule(StationaryRule):
         """Contract with c ∂K/∂log ℓ, read from c K where the two are proportional: for an RBF."""
         if self.kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
-        profile, middle = _profile(self.kernel), centre(X)
+        profile = _profile(self.kernel)
         # Scaled only when centred: differences of scaled offsets would have lost digits.
-        U, V = scale(self.kernel.length_scale, X - middle, None if Z is None else Z - middle)
+        U, V = scale(self.kernel.length_scale, X, Z, centre(X))
         if K is not None and profile is _GAUSSIAN:
             gradient = contract(G, U, V, tiles_of(K, Z is None))
         else:

@@ -16,7 +16,7 @@ from cavity.likelihoods.normal import hazard, standardise
 from cavity.likelihoods.probit import Probit
 from cavity.sites import ClassMarginals, Marginals, Sites, contrasts, log_integral, match
 
-_TOL, _SWEEPS = 1e-11, 200
+_TOL, _LOOSE, _SWEEPS = 1e-11, 1e-5, 200
 _EPS = float(np.finfo(float).eps)
 _PROBIT = Probit()
 
@@ -80,7 +80,7 @@ def class_tilted(codes: Array, q: ClassMarginals) -> ClassMoments:
     return ClassMoments(found.log_z, ClassMarginals(mean, covariance), found.sites)
 
 
-def class_log_proba(q: ClassMarginals) -> Array:
+def class_log_proba(q: ClassMarginals, *, exact: bool = True) -> Array:
     """Return log class probabilities of shape (n, C) under Gaussians over the latent values.
 
     Exact for two and three classes. With more, each is found by expectation propagation before
@@ -89,6 +89,8 @@ def class_log_proba(q: ClassMarginals) -> Array:
     Parameters
     ----------
     q : ClassMarginals
+    exact : bool
+        If not, three classes are treated like more: off by about .001, and thirty times as fast.
 
     Examples
     --------
@@ -100,20 +102,22 @@ def class_log_proba(q: ClassMarginals) -> Array:
     [[-1.176, -0.369, -280.409]]
     """
     n, C = q.mean.shape
-    each = [class_log_z(np.full(n, c), q) for c in range(C)]
+    each = [class_log_z(np.full(n, c), q, exact=exact) for c in range(C)]
     log_p = np.stack(each, axis=1)
     top = log_p.max(axis=1, keepdims=True)
     return np.asarray(log_p - top - np.log(np.sum(np.exp(log_p - top), axis=1, keepdims=True)))
 
 
-def class_log_z(codes: Array, q: ClassMarginals) -> Array:
-    """Return log E p(y|f) for each example; exact for up to three classes."""
+def class_log_z(codes: Array, q: ClassMarginals, *, exact: bool = True) -> Array:
+    """Return log E p(y|f) for each example; exact for up to three classes, if asked for."""
     g = differences(contrasts(codes, q.mean.shape[1]), q)
     size = g.mean.shape[1]
     if size == 1:
         c = Marginals(g.mean[:, 0], g.covariance[:, 0, 0])
         return _PROBIT.tilted(1.0, c).log_z
-    return _quadrant(g.mean, g.covariance) if size == 2 else orthant(g.mean, g.covariance).log_z
+    if size == 2 and exact:
+        return _quadrant(g.mean, g.covariance)
+    return orthant(g.mean, g.covariance, tol=_TOL if exact else _LOOSE).log_z
 
 
 def differences(A: Array, q: ClassMarginals) -> ClassMarginals:
@@ -122,7 +126,9 @@ def differences(A: Array, q: ClassMarginals) -> ClassMarginals:
     return ClassMarginals(mean, A @ q.covariance @ A.swapaxes(1, 2) + 1.0)
 
 
-def orthant(h: Array, G: Array) -> Orthant:
+def orthant(
+    h: Array, G: Array, start: Sites | None = None, tol: float = _TOL, sweeps: int = _SWEEPS
+) -> Orthant:
     """Return log P(g + ε > 0) for g ~ N(h, G) and standard normal ε, and the moments of g then.
 
     One site after the other is matched, in all examples at once, until no more changes.
@@ -131,12 +137,19 @@ def orthant(h: Array, G: Array) -> Orthant:
     ----------
     h : array of shape (n, k)
     G : array of shape (n, k, k)
+    start : Sites, optional
+        Where to begin, for example with the sites of a similar problem.
+    tol : float
+        Change of a site, in units of its marginal, at which it counts as matched.
+    sweeps : int
+        Largest number of sweeps.
     """
-    zero = np.zeros_like(h)
-    tau, nu = zero.copy(), zero.copy()
-    log_z, mean, covariance = zero[:, 0].copy(), h.copy(), np.array(G)
+    tau, nu = map(np.array, start or Sites(0.0 * h, 0.0 * h))
+    log_z, mean, covariance = np.zeros(len(h)), np.array(h), np.array(G)
+    if start is not None:
+        log_z, mean, covariance, _ = _solved(h, G, start)
     active = np.arange(len(h))
-    for _ in range(_SWEEPS):
+    for _ in range(sweeps):
         if not len(active):
             break
         sites = Sites(tau[active], nu[active])
@@ -144,7 +157,7 @@ def orthant(h: Array, G: Array) -> Orthant:
         now = _solved(h[active], G[active], sites)
         tau[active], nu[active] = sites
         log_z[active], mean[active], covariance[active] = now.log_z, now.mean, now.covariance
-        active = active[change > _TOL]
+        active = active[change > tol]
     return Orthant(log_z, mean, covariance, Sites(tau, nu))
 
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError
+from cavity.arrays import Array, NotPositiveDefiniteError, clip
+from cavity.inference import SINGLY, presented
 from cavity.likelihoods import Likelihood
-from cavity.online.block import Block, solve_block
+from cavity.online.block import Block, site_through_noise, solve_block
 from cavity.online.posterior import BLOCK, BasisFeatures, OnlinePosterior, Options, features
 from cavity.online.updates import delete, fade, grow, mend, proper, scores
 from cavity.priors import KernelRule
+from cavity.sites import Marginals, Matched
 
 _MANY, _FEW = 12, 6
 """Rounds after which the next block is made smaller, or larger."""
@@ -42,6 +44,43 @@ def learn(
         i += len(found)
         posterior = _upkeep(options, posterior)
     return posterior, log_prob
+
+
+def repeat(
+    rule: KernelRule,
+    likelihood: Likelihood,
+    options: Options,
+    posterior: OnlinePosterior,
+    x: Array,
+    y: Array,
+    copies: float,
+) -> OnlinePosterior:
+    """Learn further copies of an example that was presented `SINGLY` times already.
+
+    The basis stays as it is. What all copies learn together is one site, whose cost hardly depends
+    on their number. With forgetting, each copy fades what came before it, earlier copies as well.
+    """
+    kept = options.forget**copies
+    effective = copies
+    if options.forget < 1.0:
+        posterior, effective = fade(posterior, kept), (1.0 - kept) / (1.0 - options.forget)
+    seen = features(rule, posterior, x)
+    M = posterior.cov @ seen.phi
+    c = Marginals(seen.phi.T @ posterior.mean, clip(np.sum(seen.phi * M, axis=0), low=0.0))
+
+    def site_at(q: Marginals) -> Matched:
+        whole = Marginals(q.mean, q.variance + seen.residual)
+        return site_through_noise(likelihood, y, whole, seen.noise)
+
+    site, log_z = presented(site_at, c, effective, SINGLY)
+    grown = 1.0 + site.tau * c.variance
+    learned = posterior._replace(
+        mean=posterior.mean + M @ ((site.nu - site.tau * c.mean) / grown),
+        cov=posterior.cov - (M * (site.tau / grown)) @ M.T,
+        log_evidence=posterior.log_evidence + log_z,
+        seen=posterior.seen + round(copies),
+    )
+    return _with_floor(options, proper(learned))
 
 
 def _step(

@@ -22,6 +22,7 @@ def sweep(
     posterior: OnlinePosterior,
     X: Array,
     y: Array,
+    weight: Array,
     sweeps: int,
 ) -> tuple[OnlinePosterior, Report]:
     """Return EP's posterior and evidence of a table, after at most this many rounds.
@@ -34,8 +35,8 @@ def sweep(
         # The function is zero everywhere, so the examples are independent.
         return posterior, Report(True, 0, 0.0, "no basis points")
     prior = InducingPrior(rule, posterior.Z, invert_lower(posterior.L.copy()))
-    blocks = MemoryBlocks(Rows(y, np.ones(len(y)), X), CHUNK)
-    tau, nu = _first_sites(rule, likelihood, posterior, X, y)
+    blocks = MemoryBlocks(Rows(y, weight, X), CHUNK)
+    tau, nu = (weight * part for part in _first_sites(rule, likelihood, posterior, X, y))
     first = State(blocks)
     blocks.reduce(lambda rows, *_: (Sites(tau[rows.place], nu[rows.place]), None), None, first.name)
     fit = sweep_blocks(EP(tol=_CLOSE), Problem(likelihood, prior, blocks), WarmStart(first), sweeps)

@@ -7,6 +7,7 @@ classes c and d is δ_cd (K − K E_c K) + K E_c P⁻¹ E_d K.
 """
 
 from collections.abc import Iterator
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -189,8 +190,11 @@ class ClassWise:
 
     def _together(self, columns: list[Array]) -> Array:
         """Return V_c·V_d, V_c = L_P⁻¹ E_c k, for each column k."""
-        V = np.stack([lower_product(self._L, H) for H in columns]).transpose(2, 0, 1)
-        return V @ V.swapaxes(1, 2)
+        V = [lower_product(self._L, H) for H in columns]
+        found = np.empty((V[0].shape[1], len(V), len(V)))
+        for c, d in combinations_with_replacement(range(len(V)), 2):
+            found[:, c, d] = found[:, d, c] = np.einsum("ij,ij->j", V[c], V[d])
+        return found
 
     def _alone(self, c: int, J: slice, H: Array) -> Array:
         """Return the diagonal of K − K E_c K = (1 − [B⁻¹]_jj)/π, or directly if π is small."""

@@ -77,7 +77,7 @@ class RepeatedSites:
             x, f = x[:, *rest], f[:, *rest]
             step = 2.0 / (s + 1.0) * f
             if last is not None:
-                step = _extrapolate(x, f, (last[0][:, *rest], last[1][:, *rest]))
+                step = extrapolated(x, f, (last[0][:, *rest], last[1][:, *rest]))
             here, last = here.part(rest), (x, f)
             x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
@@ -123,7 +123,7 @@ class Draws(NamedTuple):
         return image, (_together(self.c, image, s, self.excess)[0] - slope) * scale
 
 
-def _extrapolate(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
+def extrapolated(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
     """Return the step to the end of the line through the last two, for each example by itself."""
     dx, df = x - last[0], f - last[1]
     tiny = np.finfo(float).tiny

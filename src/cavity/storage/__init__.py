@@ -1,5 +1,13 @@
 """Files that never run code: a JSON header and plain arrays."""
 
-from cavity.storage.format import StorageError, read, replacing, write
+from cavity.storage.format import (
+    StorageError,
+    check_regular,
+    read,
+    remove_litter,
+    replacing,
+    short,
+    write,
+)
 
-__all__ = ["StorageError", "read", "replacing", "write"]
+__all__ = ["StorageError", "check_regular", "read", "remove_litter", "replacing", "short", "write"]

@@ -4,6 +4,7 @@ Reading builds only the kernels of scikit-learn and the kernels and likelihoods 
 by name, with numbers and strings as parameters. A file cannot name anything else.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields
 from inspect import signature
 from itertools import compress
@@ -16,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from cavity.arrays import Array
 from cavity.kernels import Linear, length_scales
 from cavity.likelihoods import REGISTRY, Likelihood
-from cavity.storage import StorageError
+from cavity.storage import StorageError, short
 
 _NAMES = (
     "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern "
@@ -24,7 +25,8 @@ _NAMES = (
 )
 _KERNELS: dict[str, type] = {name: getattr(kernels, name) for name in _NAMES.split()}
 _KERNELS["Linear"] = Linear
-_LONGEST_LABEL = 2**20
+_LONGEST_LABEL = 2**12
+"""Letters of a label: each row of a prediction has as many."""
 _SCALARS = (bool, int, float, str, type(None))
 
 
@@ -52,8 +54,7 @@ def kernel_from_json(found: Any) -> Any:
     except StorageError:
         raise
     except Exception as error:
-        why = " ".join(str(error).split())
-        raise StorageError(f"a stored kernel is invalid: {why}") from error
+        raise StorageError(f"a stored kernel is invalid: {short(error)}") from error
     return kernel
 
 
@@ -70,10 +71,10 @@ def _try_out(kernel: Kernel) -> None:
 
 def _kernel(found: Any) -> Kernel:
     if not isinstance(found, dict) or set(found) != {"kernel", "parameters"}:
-        raise StorageError(f"expected the description of a kernel, got {_short(found)}")
+        raise StorageError(f"expected the description of a kernel, got {short(found)}")
     cls = _KERNELS.get(found["kernel"]) if isinstance(found["kernel"], str) else None
     if cls is None:
-        raise StorageError(f"unknown kernel {_short(found['kernel'])}")
+        raise StorageError(f"unknown kernel {short(found['kernel'])}")
     if set(found["parameters"]) != set(signature(cls).parameters):
         raise StorageError(f"the stored kernel {found['kernel']} has the wrong parameters")
     return cls(**{key: _value_from_json(value) for key, value in found["parameters"].items()})
@@ -101,7 +102,7 @@ def _value_to_json(value: Any) -> Any:
         return [_value_to_json(item) for item in value]
     if isinstance(value, dict):
         return {"dict": {str(key): _value_to_json(item) for key, item in value.items()}}
-    raise StorageError(f"a kernel's parameter cannot be stored: {_short(value)}")
+    raise StorageError(f"a kernel's parameter cannot be stored: {short(value)}")
 
 
 def _value_from_json(found: Any) -> Any:
@@ -118,7 +119,7 @@ def _value_from_json(found: Any) -> Any:
         return tuple(_value_from_json(item) for item in inner)
     if tag == "dict":
         return {key: _value_from_json(item) for key, item in inner.items()}
-    raise StorageError(f"unknown value {_short(found)}")
+    raise StorageError(f"unknown value {short(found)}")
 
 
 def likelihood_to_json(likelihood: Any) -> Any:
@@ -132,7 +133,7 @@ def likelihood_to_json(likelihood: Any) -> Any:
     if not names or not own or not plain:
         raise StorageError(
             "only this library's own likelihoods, the same for all examples, can be stored; got "
-            f"{_short(likelihood)}"
+            f"{short(likelihood)}"
         )
     return {
         "likelihood": names[0],
@@ -152,7 +153,7 @@ def likelihood_from_json(found: Any) -> Any:
         if not np.all(built.bounds[:, 0] <= built.bounds[:, 1]):
             raise ValueError("limits that exclude each other")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"a stored likelihood is invalid: {_short(found)}") from error
+        raise StorageError(f"a stored likelihood is invalid: {short(found)}") from error
     return built
 
 
@@ -173,7 +174,9 @@ def labels_to_json(labels: Array) -> Any:
     """Return class labels or feature names, of any type that JSON has, with their dtype."""
     values = labels.tolist()
     if not all(isinstance(value, _SCALARS) for value in values):
-        raise StorageError(f"labels of type {labels.dtype} cannot be stored: {_short(values)}")
+        raise StorageError(f"labels of type {labels.dtype} cannot be stored: {short(values)}")
+    if _longest(values) > _LONGEST_LABEL:
+        raise StorageError(f"labels of more than {_LONGEST_LABEL} letters cannot be stored")
     return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": values}
 
 
@@ -183,16 +186,15 @@ def labels_from_json(found: Any) -> Array:
         values = found["values"]
         if not all(isinstance(value, _SCALARS) for value in values):
             raise TypeError("not plain values")
-        dtype = np.dtype(found["dtype"])
-        if dtype.kind not in "biufUO" or dtype.itemsize > _LONGEST_LABEL:
+        dtype, longest = np.dtype(found["dtype"]), _longest(values)
+        if dtype.kind not in "biufUO" or max(longest, dtype.itemsize / 4) > _LONGEST_LABEL:
             raise TypeError("not a type of labels")
-        labels = np.empty(len(values), dtype)
-        labels[:] = values
+        # As wide as the longest, whatever the file says.
+        labels = np.array(values, f"U{max(longest, 1)}" if dtype.kind == "U" else dtype)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StorageError(f"stored labels are invalid: {_short(found)}") from error
+        raise StorageError(f"stored labels are invalid: {short(found)}") from error
     return labels
 
 
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+def _longest(values: Sequence[Any]) -> int:
+    return max((len(value) for value in values if isinstance(value, str)), default=0)

@@ -5,10 +5,13 @@ is written beside its destination and moved there in one step. When a file is re
 checked against the header before memory is allocated, and nothing in it is ever executed.
 """
 
+import glob
 import io
 import json
 import math
 import os
+import reprlib
+import stat
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,10 +24,16 @@ from numpy.lib import format as npy
 
 from cavity.arrays import Array
 
+try:
+    import fcntl
+except ImportError:  # Not on Windows, where temporary files of killed writers stay.
+    fcntl = None  # type: ignore[assignment]
+
 _FORMAT = "cavity"
 _VERSION = 1
 _HEADER = "header.json"
 _LARGEST_HEADER = 16 * 2**20
+_SUFFIX = ".partial"
 _KINDS = "biufU"
 """Numbers, booleans and strings; never objects, which would be pickled."""
 
@@ -33,16 +42,25 @@ class StorageError(ValueError):
     """A file that cannot be read safely, or a model that cannot be stored."""
 
 
+def short(value: Any, most: int = 120) -> str:
+    """Return a value, or an error's message, as a part of a line that others can be added to."""
+    text = " ".join((str(value) if isinstance(value, Exception) else reprlib.repr(value)).split())
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Replace a file in one step: at any moment the path holds the old file or the new one.
 
-    Yields a temporary path in the same folder. What was written there is moved to the
-    destination at the end; after an error it is removed and the old file stays.
+    Yields a temporary path in the same folder, an empty file to be written over. What was written
+    there is moved to the destination at the end; after an error it is removed and the old file
+    stays. Only regular files are replaced. What writers that were killed have left is removed.
     """
     # Through a symbolic link, to the file that it names.
     target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    check_regular(target)
+    remove_litter(target)
+    beside, lock = _temporary(target)
     try:
         yield beside
         with beside.open("rb+") as file:
@@ -50,7 +68,57 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
+        os.close(lock)
     _sync_folder(target.parent)
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raise an error if the path, links followed, is there and not a regular file.
+
+    To replace a device, a pipe or a socket would destroy it.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise StorageError(
+                f"{os.fspath(path)}: is not a regular file and is not replaced; give another name"
+            )
+
+
+def remove_litter(target: str | os.PathLike[str]) -> None:
+    """Remove temporary files beside a path that no living process is writing."""
+    place = Path(os.path.realpath(target))
+    for found in place.parent.glob(f".{glob.escape(place.name)}.*{_SUFFIX}"):
+        with suppress(OSError):
+            lock = os.open(found, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if _locked(lock, wait=False):
+                    found.unlink()
+            finally:
+                os.close(lock)
+
+
+def _temporary(target: Path) -> tuple[Path, int]:
+    """Create a file beside the target, and hold its lock as long as the descriptor is open."""
+    while True:
+        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_SUFFIX}")
+        lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        _locked(lock, wait=True)
+        # In between, somebody may have taken it for litter.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(beside)):
+                return beside, lock
+        os.close(lock)
+
+
+def _locked(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file if possible; return whether it was. The dead hold no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
@@ -86,7 +154,7 @@ def write(
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = _to_json(kind, header, plain)
-    with replacing(path) as beside, zipfile.ZipFile(beside, "x", zipfile.ZIP_STORED) as archive:
+    with replacing(path) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_HEADER), text)
         for name, array in plain.items():
             bare = io.BytesIO()
@@ -106,7 +174,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         except StorageError as error:
             raise StorageError(f"{os.fspath(path)}: {error}") from None
         except Exception as error:  # Parsers raise anything on damaged or foreign bytes.
-            why = " ".join(str(error).split()) or type(error).__name__
+            why = short(error) or type(error).__name__
             problem = f"not a model file of cavity, or a damaged one ({why})"
             raise StorageError(f"{os.fspath(path)}: {problem}") from error
 
@@ -184,11 +252,11 @@ def _declared(whole: Any, kind: str) -> tuple[dict[str, Any], dict[str, tuple[st
         raise StorageError("not a model file of cavity")
     if whole.get("version") != _VERSION:
         raise StorageError(
-            f"written in version {whole.get('version')!r} of the format; this cavity reads "
+            f"written in version {short(whole.get('version'))} of the format; this cavity reads "
             f"version {_VERSION}"
         )
     if whole.get("kind") != kind:
-        raise StorageError(f"holds {whole.get('kind')!r}, expected {kind!r}")
+        raise StorageError(f"holds {short(whole.get('kind'))}, expected {kind!r}")
     header, arrays = whole["header"], whole["arrays"]
     if not isinstance(header, dict) or not isinstance(arrays, dict):
         raise StorageError("its header is not a mapping of names to values")

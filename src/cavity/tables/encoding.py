@@ -10,6 +10,9 @@ import polars as pl
 from cavity.arrays import Array
 from cavity.tables.output import TableError
 
+_LARGEST = 1e100
+"""Sums of the squares of such numbers are far from overflowing."""
+
 
 class Role(NamedTuple):
     """How a column is used: as a "number", as a "category", or not at all: "dropped", and why."""
@@ -88,7 +91,7 @@ class Category:
 
 
 def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
-    """Return a column as floats with NaN where it is missing or infinite; refuse other text.
+    """Return a column as floats with NaN where it is missing or infinite; refuse what is neither.
 
     The column begins in this row of its table, counted from zero.
     """
@@ -100,6 +103,14 @@ def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
         raise TableError(source, problem, column=column.name, row=first + row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
+    beyond = np.flatnonzero(np.abs(values) > _LARGEST)
+    if len(beyond):
+        row = beyond[0]
+        problem = (
+            f"{values[row]:g} is beyond ±{_LARGEST:g}, too large to compute with: correct it, "
+            "leave it empty, or leave the column out with --drop."
+        )
+        raise TableError(source, problem, column=column.name, row=first + row + 1)
     return values
 
 

@@ -30,6 +30,8 @@ from cavity.tables.table import StoredTable, Table
 
 _KIND = "table model"
 _BLOCK = 20_000
+_MOST_REFITTED = 3_000
+"""Rows of an older file that are fitted again: as many as are exact by default."""
 _TWO_SIDED_95 = float(ndtri(0.975))
 
 WORDS: dict[str, Callable[[int], Kernel]] = {
@@ -222,8 +224,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     try:
         return _restored(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        message = f"{os.fspath(path)}: a damaged model file of cavity ({error})"
-        raise storage.StorageError(" ".join(message.split())) from error
+        message = f"{os.fspath(path)}: a damaged model file of cavity ({storage.short(error)})"
+        raise storage.StorageError(message) from error
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
@@ -238,7 +240,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         codes = np.arange(len(classes))
         estimator = restored(_classifier(None, header["settings"]), header, arrays, codes)
     else:
-        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None)
+        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None, inference="exact")
         estimator = restored(empty, header, arrays)
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
@@ -247,6 +249,11 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
 
 def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:
     kernel, X, y = kernel_from_json(header["kernel"]), arrays["X"], arrays["y"]
+    if len(X) > _MOST_REFITTED:
+        raise ValueError(
+            f"an earlier version wrote its {len(X):,} rows without a posterior, and more than "
+            f"{_MOST_REFITTED:,} would take long to fit again: run cavity fit"
+        )
     if X.ndim != 2 or X.shape != (len(y), n_features):
         raise ValueError(f"inputs of shape {X.shape} do not match the columns")
     estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None)

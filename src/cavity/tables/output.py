@@ -14,9 +14,12 @@ import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from cavity.storage import replacing
+from cavity.estimators.columns import CONTROL
+from cavity.storage import check_regular, remove_litter, replacing
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_FORMULA = r"(?s)^(?:[=+\-@\t\r].|[\t\r]$)"
+"""A sign alone is no formula, and a common label."""
 FRAME_SUFFIXES = (*_SEPARATORS, ".parquet", ".pq")
 """Suffixes of the tables that can be written."""
 
@@ -43,7 +46,9 @@ class NoTargetError(TableError):
 
 def to_json(value: Any) -> str:
     """Return strict JSON, in which a number that is not finite is null."""
-    return json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    # The others that a terminal would obey; JSON escapes the first thirty-two by itself.
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:
@@ -74,18 +79,31 @@ def json_lines(frames: Iterable[pl.DataFrame]) -> Iterator[str]:
 def csv_lines(frames: Iterable[pl.DataFrame]) -> Iterator[str]:
     """Yield the text of a CSV table, part after part."""
     for k, frame in enumerate(frames):
-        yield frame.write_csv(include_header=not k)
+        yield _escaped(frame).write_csv(include_header=not k)
+
+
+def _escaped(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table in which no text is a formula to a spreadsheet: an apostrophe comes first."""
+    return frame.with_columns(map(_apart, [c for c in frame if c.dtype == pl.String]))
+
+
+def _apart(text: pl.Series) -> pl.Series:
+    is_number = text.cast(pl.Float64, strict=False).is_not_null()
+    formula = text.str.contains(_FORMULA).fill_null(False) & ~is_number
+    return text.zip_with(~formula, "'" + text)
 
 
 def check_writable(path: Path) -> None:
     """Raise an error if the path cannot be written, before any work is done."""
-    folder = path.resolve().parent
+    folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         raise TableError(str(path), "is a folder; give the name of a file.")
     if not folder.is_dir():
         raise TableError(str(path), f"cannot be written: there is no folder {folder}.")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise TableError(str(path), "cannot be written: permission denied.")
+    check_regular(path)
+    remove_litter(path)
 
 
 @contextmanager
@@ -124,7 +142,8 @@ def write_frames(path: Path, frames: Iterable[pl.DataFrame]) -> int:
         else:
             with beside.open("wb") as file:
                 for frame in counted():
-                    frame.write_csv(file, separator=separator, include_header=not file.tell())
+                    part = _escaped(frame)
+                    part.write_csv(file, separator=separator, include_header=not file.tell())
     return height
 
 
