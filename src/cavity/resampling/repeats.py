@@ -60,7 +60,7 @@ class RepeatedSites:
         units of the cavity. Every entry ends by itself, so that none depends on its neighbours;
         after a round half of them have, and are not visited again.
         """
-        here = Draws(self._likelihood, self._y, c, s, excess)
+        here = RepeatedDraws(self._likelihood, self._y, c, s, excess)
         x, where = here.packed(site), None
         last: tuple[Array, Array] | None = None
         for _ in range(_ROUNDS):
@@ -84,7 +84,7 @@ class RepeatedSites:
         return found
 
 
-class Draws(NamedTuple):
+class RepeatedDraws(NamedTuple):
     """Examples drawn s times, in cavities without them."""
 
     likelihood: Likelihood
@@ -98,13 +98,13 @@ class Draws(NamedTuple):
         v = self.c.variance
         return np.stack([site.tau * v, site.nu * np.sqrt(v)])
 
-    def part(self, rest: tuple[Array, ...]) -> "Draws":
+    def part(self, rest: tuple[Array, ...]) -> "RepeatedDraws":
         """Return some of the entries, in one dimension."""
         shape = np.shape(self.c.mean)
         y, mean, v = (np.broadcast_to(a, shape)[rest] for a in (self.y, *self.c))
         excess = None if self.excess is None else np.broadcast_to(self.excess, shape)[rest]
         likelihood = self.likelihood.subset(rest[-1])
-        return Draws(likelihood, y, Marginals(mean, v), self.s, excess)
+        return RepeatedDraws(likelihood, y, Marginals(mean, v), self.s, excess)
 
     def round(self, x: Array) -> tuple[Sites, Array]:
         """Return the site of one draw among s − 1 others, and how the slope changes by it.
