@@ -13,7 +13,7 @@ from cavity.arrays import Array
 from cavity.arrays.special import ndtr
 from cavity.likelihoods.normal import standardise
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.pool import Averages, Targets
+from cavity.resampling.pool import Averages, Examples, Targets
 from cavity.resampling.scores import (
     NODES,
     REACH,
@@ -28,7 +28,8 @@ from cavity.resampling.scores import (
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
-_KNOTS = 65
+_ROUNDS, _CLOSE, _FLAT = 50, 1e-9, 1e-12
+"""Of Newton's method: rounds at most, the change at which it ends, and the least slope."""
 _DRAWS = 512
 # The error on the pool is also averaged over examples: these are enough.
 _FEWER_DRAWS = 128
@@ -84,20 +85,19 @@ class BinaryScores(ClassScores):
 
         log_loss, brier = average_over_fields(losses, c.R, c.V, NODES)
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        return Losses(_wrong_side(pool, c), log_loss, brier, support)
+        return Losses(_wrong_side(*_whole(pool, c)), log_loss, brier, support)
 
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the probability of the wrong sign.
 
         The posterior mean rises with the field h: the sign is wrong below the h where it is zero.
         """
-        [c], [pool] = averages, self.pools
+        pool, c = _whole(self.pools[0], averages[0])
         yield _wrong_side(pool, c)
-        x = np.linspace(-REACH, REACH, _KNOTS)
-        h = c.R + pool.y * np.sqrt(np.maximum(c.V, SMALLEST)) * x[:, None]
-        shift = pool.likelihood.shift
-        for q in drawn(pool, c, Marginals(h, c.G), occupations):
-            yield ndtr(_root(x, pool.y * (q.mean + shift)))
+        a, v = np.zeros_like(c.G), c.G
+        for s in occupations:
+            a, v = _zero(pool, c, s, a, v)
+            yield ndtr(_off(pool, c, s * a))
 
     def log_proba(self, latent: Sequence[Marginals]) -> Array:
         """Return both log probabilities: each is accurate in its own tail."""
@@ -110,27 +110,46 @@ class BinaryScores(ClassScores):
         return np.exp(pool.likelihood.tilted(1.0, q).log_z)
 
 
+def _whole(pool: Targets, c: Averages) -> tuple[Examples, Averages]:
+    """Return the same in latent values that include what is added to them."""
+    model = pool.likelihood
+    return Examples(pool.y, model.bare), c._replace(R=c.R + model.shift)
+
+
 def _wrong_side(pool: Targets, c: Averages) -> Array:
     """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
-    R = c.R + pool.likelihood.shift
     # A prediction of zero, up to rounding, has no side: half of them are wrong.
-    R = np.where(np.abs(R) > TIE * np.sqrt(c.G), R, 0.0)
+    R = np.where(np.abs(c.R) > TIE * np.sqrt(c.G), c.R, 0.0)
     return ndtr(standardise(-pool.y * R, np.sqrt(np.maximum(c.V, SMALLEST))))
 
 
-def _root(x: Array, f: Array) -> Array:
-    """Return where increasing functions, in the columns of f, are zero: Hermite's inverse cubic."""
-    right = np.clip(np.sum(f <= 0.0, axis=0), 1, len(x) - 1)
-    columns, slope = np.arange(f.shape[1]), np.gradient(f, x, axis=0)
-    ends = [(x[i], f[i, columns], slope[i, columns]) for i in (right - 1, right)]
-    (x0, f0, d0), (x1, f1, d1) = ends
-    width = np.maximum(f1 - f0, SMALLEST)
-    # Where rounding has made it flat, a slope far below the chord's.
-    d0, d1 = (np.maximum(d, 1e-3 * width / (x1 - x0)) for d in (d0, d1))
-    t = np.clip(-f0 / width, 0.0, 1.0)
-    between = x0 + (x1 - x0) * t**2 * (3.0 - 2.0 * t)
-    between += width * t * (1.0 - t) * ((1.0 - t) / d0 - t / d1)
-    return np.clip(between, x0, x1)
+def _off(pool: Targets, c: Averages, source: Array) -> Array:
+    """Return the field that would outweigh a source, in standard deviations from its mean.
+
+    Both are signed by the label.
+    """
+    return standardise(source * c.response - pool.y * c.R, np.sqrt(np.maximum(c.V, SMALLEST)))
+
+
+def _zero(pool: Targets, c: Averages, s: float, a: Array, v: Array) -> tuple[Array, Array]:
+    """Return the cavity of one of s equal draws, a posterior mean of zero given.
+
+    It is y times N(a v, v): each draw is a source of −a, and the field outweighs them all. By
+    Newton's method, from the same for fewer draws, as a hardly depends on v.
+    """
+    for _ in range(_ROUNDS):
+        m = a * v
+        _, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(pool.y * m, v))
+        mean, slope = m + v * pool.y * d1, np.maximum(1.0 + v * d2, _FLAT)
+        tau = np.maximum(-d2 / slope, 0.0)
+        new = c.G / (1.0 + (s - 1.0) * tau * c.G)
+        done = (np.abs(mean) < _CLOSE * np.sqrt(v) * slope) & (np.abs(new - v) < _CLOSE * v)
+        # Beyond the reach of the field it does not matter how far.
+        done |= (mean > 0.0) & (_off(pool, c, s * a) < -REACH)
+        if np.all(done):
+            break
+        a, v = np.where(done, a, (m - mean / slope) / v), np.where(done, v, new)
+    return a, v
 
 
 class SeveralClassScores(ClassScores):
