@@ -179,6 +179,43 @@ def _evaluated(counter: Counter, method: str, n: int) -> dict[str, float]:
     return {"operations": 3.0 * counter.total / n**3}
 
 
+def _classes(n: int, n_classes: int) -> tuple[Any, Any]:
+    """Return inputs and classes of equal size, in the order of a function."""
+    X = _data(n)[0]
+    return X, np.argsort(np.argsort(np.sin(2.0 * X[:, 0]) + X[:, 1])) * n_classes // n
+
+
+def _memory_of_classes(counter: Counter, n_classes: int, n: int) -> dict[str, float]:
+    """Evaluate all classes at once, with the gradient; return the peak of memory."""
+    from functools import partial
+
+    from cavity.evidence import Evidence
+    from cavity.inference import EP
+    from cavity.kernels import rule
+    from cavity.likelihoods import Probit
+    from cavity.priors import ClassLabels, ClassPrior
+
+    X, codes = _classes(n, n_classes)
+    labels, kernel = ClassLabels.of(codes, n_classes), rule(_kernel(2.0))
+    couple = partial(ClassPrior.of, X=X, labels=labels)
+    evidence = Evidence(kernel, [labels.rows()], Probit(), EP(tol=_LOOSE), couple)
+    tracemalloc.start()
+    assert np.all(np.isfinite(evidence.at(evidence.theta).gradient))
+    return {"matrices": tracemalloc.get_traced_memory()[1] / (8.0 * n**2)}
+
+
+def _of_classes(counter: Counter, way: str, n_classes: int, n: int) -> dict[str, float]:
+    """Evidence and gradient of several classes from nothing, with one kernel for all."""
+    from cavity import GaussianProcessClassifier
+
+    (X, y), kernel = _classes(n, n_classes), _kernel(2.0)
+    model = GaussianProcessClassifier(kernel, optimizer=None, multi_class=way, tol=_LOOSE)
+    model.fit(X, y)
+    counter.reset()
+    model.log_marginal_likelihood(kernel.theta + _MOVE, eval_gradient=True)
+    return {"operations": 3.0 * counter.total / n**3}
+
+
 def _warm(counter: Counter, n: int) -> dict[str, float]:
     _warm_evaluation(_kernel(2.0), *_data(n), counter.reset)
     return {"operations": 3.0 * counter.total / n**3}
@@ -238,6 +275,10 @@ JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = {
     "Laplace fit 500": (_fitted, ("laplace", 500)),
     "Laplace fit 1000": (_fitted, ("laplace", 1000)),
     "Laplace fit 1600": (_fitted, ("laplace", 1600)),
+    "3 classes cold 500": (_of_classes, ("multinomial", 3, 500)),
+    "3 classes against the rest cold 500": (_of_classes, ("one_vs_rest", 3, 500)),
+    "5 classes cold 500": (_of_classes, ("multinomial", 5, 500)),
+    "10 classes memory 1000": (_memory_of_classes, (10, 1000)),
     "curve pima": (_curve, ("pima",)),
     "curve crabs": (_curve, ("crabs",)),
     "curve synthetic": (_curve, ("synthetic",)),

@@ -1,8 +1,8 @@
 """Learning curves by theory against refits, forecasts, suspects and speed.
 
-``python -m benchmarks.curves [--table] [--forecast] [--suspects] [--speed] [--quick]`` does what is
-named, or everything, and writes curves.json and curves.md into results/. A part that is not named
-keeps the numbers of its last run.
+``python -m benchmarks.curves [--table] [--classes] [--forecast] [--suspects] [--speed] [--quick]``
+does what is named, or everything, and writes curves.json and curves.md into results/. A part that
+is not named keeps the numbers of its last run.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.curves.agreement import table, table_page
+from benchmarks.curves.agreement import classes, classes_page, table, table_page
 from benchmarks.curves.forecasts import forecast, forecast_page
 from benchmarks.curves.speed import speed, speed_page
 from benchmarks.curves.suspects import suspects, suspects_page
@@ -37,6 +37,7 @@ class Part(NamedTuple):
 
 PARTS = {
     "table": Part(table, table_page),
+    "classes": Part(classes, classes_page),
     "forecast": Part(forecast, forecast_page),
     "suspects": Part(suspects, suspects_page),
     "speed": Part(speed, speed_page),

@@ -6,6 +6,8 @@ a posterior marginal with one copy of its own site removed. Everything here is e
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cavity.arrays import Array, namespace
 
 
@@ -35,6 +37,15 @@ class Gradients(NamedTuple):
 
     mean: Array
     variance: Array
+
+
+class ClassMarginals(NamedTuple):
+    """One Gaussian per example over the latent values of all classes."""
+
+    mean: Array
+    """Of shape (n, C)."""
+    covariance: Array
+    """Of shape (n, C, C)."""
 
 
 class Sites(NamedTuple):
@@ -92,6 +103,18 @@ class Slope(NamedTuple):
     diagonal: Array | None = None
     matrix: Array | None = None
     """For priors that hold K as a matrix only."""
+
+
+def other_classes(codes: Array, n_classes: int) -> Array:
+    """Return the classes other than each row's own, in order, of shape (n, C − 1)."""
+    k = np.arange(n_classes - 1)
+    return k + (k >= np.asarray(codes)[:, None])
+
+
+def contrasts(codes: Array, n_classes: int) -> Array:
+    """Return the matrices A_i of shape (n, C − 1, C) with A_i f = f_y − f_j for all j ≠ y."""
+    unit = np.eye(n_classes)
+    return unit[np.asarray(codes)][:, None, :] - unit[other_classes(codes, n_classes)]
 
 
 def cavity(local: Local, weight: Array | float = 1.0) -> Marginals:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from cavity.arrays import namespace
 from cavity.priors import PRIORS
-from cavity.sites import Local, Marginals, Sites
+from cavity.sites import Local, Marginals, Sites, cavity
 
 
 class Seen(NamedTuple):
@@ -41,6 +41,9 @@ class ToyIndependentPosterior(NamedTuple):
         tau, nu = sites = sites or Sites(0.0 * seen.k, 0.0 * seen.k)
         e = 1.0 + tau * seen.k
         return Local(Marginals(seen.k * nu / e, seen.k / e), sites, nu / e, 1.0 / e, seen.k)
+
+    def left_out(self, seen, sites, weight):
+        return cavity(self.local(seen, sites), weight)
 
     def under(self, sums):
         return self

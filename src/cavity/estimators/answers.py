@@ -76,6 +76,15 @@ def new_likelihood(model: FittedModel) -> Likelihood:
     return Gaussian(float(noise[0]))
 
 
+def user_likelihood(model: FittedModel) -> Likelihood:
+    """Return the likelihood of targets in the user's units, with its tuned parameters."""
+    likelihood, origin, scale = model.likelihood, np.ravel(model.origin), np.ravel(model.scale)
+    if likelihood.quadratic:
+        noise = np.asarray(model.noise) * np.mean(scale) ** 2
+        return Gaussian(float(noise[()]) if noise.ndim == 0 else noise)
+    return likelihood.in_units(-float(origin[0] / scale[0]), 1.0 / float(scale[0]))
+
+
 def target_quantiles(model: FittedModel, latents: Sequence[Marginals], levels: Any) -> Array:
     """Return quantiles of targets, noise included, a column for each level."""
     found = quantiles(new_likelihood(model), latents[0], levels).T

@@ -61,8 +61,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         Whether to keep a copy of the training inputs rather than a reference.
     random_state : int, RandomState instance or None
         Controls the random restarts.
-    multi_class : {"one_vs_rest", "one_vs_one"}
-        How to split more than two classes into binary problems.
+    multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}
+        How to split more than two classes into binary problems; "multinomial" does not: all classes
+        are one problem, with one kernel for the functions of all.
     n_jobs : int or None
         Number of starts to tune in parallel; above 500 rows results may differ by rounding.
     inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
@@ -122,7 +123,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         **DENSE_CONSTRAINTS,
         "max_iter_predict": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "multi_class": [StrOptions({"one_vs_rest", "one_vs_one"})],
+        "multi_class": [StrOptions({"one_vs_rest", "one_vs_one", "multinomial"})],
         "likelihood": [str, Likelihood],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
@@ -315,28 +316,30 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
     def base_estimator_(self) -> Any:
         """The latent process, or an object with a list ``estimators_`` of them."""
         processes = self._fitted.processes
-        return processes[0] if self.n_classes_ == 2 else SimpleNamespace(estimators_=processes)
+        return processes[0] if len(processes) == 1 else SimpleNamespace(estimators_=processes)
 
     @property
     def kernel_(self) -> Any:
-        """The kernel with its tuned hyperparameters; a CompoundKernel for several classes."""
+        """The kernel with its tuned hyperparameters; a CompoundKernel for several problems."""
         kernels = [process.kernel_ for process in self._fitted.processes]
-        return kernels[0] if self.n_classes_ == 2 else CompoundKernel(kernels)
+        return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
 
     def latent_mean_and_variance(
         self, X: Any, prior_variance: Any = None, offset: Any = None
     ) -> tuple[Array, Array]:
-        """Return mean and variance of the latent function at each row (two classes only).
+        """Return mean and variance of the latent function at each row.
 
-        ``prior_variance`` is as in `predict_log_proba`.
+        With multi_class="multinomial" both have a column for each class; otherwise only two classes
+        have one function. ``prior_variance`` is as in `predict_log_proba`.
         """
         check_is_fitted(self, "_model")
-        if self.n_classes_ > 2:
+        if len(self._model.processes) > 1:
             raise ValueError(
                 "Returning the mean and variance of the latent function f is only supported for "
                 f"binary classification, received {self.n_classes_} classes."
             )
-        return tuple(self._model.latents(*self._checked(X, prior_variance, offset))[0])
+        mean, spread = self._model.latents(*self._checked(X, prior_variance, offset))[0]
+        return mean, np.einsum("icc->ic", spread) if spread.ndim == 3 else spread
 
 
 def start_from(

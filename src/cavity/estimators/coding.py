@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from cavity.arrays import Array
-from cavity.likelihoods import Likelihood
+from cavity.likelihoods import Likelihood, likelihood
 from cavity.sites import Marginals
 
 NO_PROBA = (
@@ -42,6 +42,17 @@ class ClassCode:
 
 
 @dataclass(frozen=True)
+class RankCode:
+    """The number of each label among the classes in their order."""
+
+    classes: Array
+
+    def __call__(self, y: Array) -> Array:
+        """Return 0, 1, ..."""
+        return np.searchsorted(self.classes, np.asarray(y)).astype(float)
+
+
+@dataclass(frozen=True)
 class TargetCode:
     """A real target in the model's units; one column, if there are several."""
 
@@ -61,11 +72,30 @@ class Coding(ABC):
 
     n_classes: int
     has_proba: ClassVar[bool] = True
+    joint: ClassVar[bool] = False
+    """Whether all classes are one problem, and its answers are class probabilities."""
+    ordered: ClassVar[bool] = False
+    """Whether the classes are in an order, and have one latent function."""
 
     @property
     @abstractmethod
     def n_tasks(self) -> int:
         """Number of binary problems."""
+
+    @property
+    def n_functions(self) -> int:
+        """Number of latent functions."""
+        return self.n_tasks
+
+    @property
+    def several(self) -> bool:
+        """Whether one problem has several latent functions."""
+        return self.n_functions > self.n_tasks
+
+    @property
+    def labels(self) -> Sequence[float]:
+        """What a problem's likelihood calls its classes."""
+        return SIGN_LABELS
 
     @abstractmethod
     def tasks(self, codes: Array) -> list[BinaryTask]:
@@ -132,6 +162,62 @@ class OneVsRest(Coding):
         return found - np.sum(shares * found, axis=1, keepdims=True)
 
 
+class Multinomial(Coding):
+    """Nothing to split: all classes at once, each with its own latent function."""
+
+    joint = True
+
+    @property
+    def n_tasks(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def n_functions(self) -> int:
+        """One for each class."""
+        return self.n_classes
+
+    def tasks(self, codes: Array) -> list[BinaryTask]:
+        """Return the one problem, with class codes for labels."""
+        return [BinaryTask(np.arange(len(codes)), codes)]
+
+    def scores(self, answers: Sequence[Any]) -> Array:
+        """Return the log class probabilities as they are."""
+        return np.asarray(answers[0])
+
+    def score_gradients(self, scores: Array, slopes: Sequence[Any]) -> Array:
+        """Return these gradients as they are."""
+        return np.asarray(slopes[0])
+
+
+class Ordered(Coding):
+    """Nothing to split: classes in the order of their labels, with one latent function."""
+
+    joint = ordered = True
+
+    @property
+    def n_tasks(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def labels(self) -> Sequence[float]:
+        """0, 1, 2, ..."""
+        return tuple(map(float, range(self.n_classes)))
+
+    def tasks(self, codes: Array) -> list[BinaryTask]:
+        """Return the one problem, with class codes for labels."""
+        return [BinaryTask(np.arange(len(codes)), codes.astype(float))]
+
+    def scores(self, answers: Sequence[Any]) -> Array:
+        """Return the log class probabilities as they are."""
+        return np.stack(answers[0], axis=1)
+
+    def score_gradients(self, scores: Array, slopes: Sequence[Any]) -> Array:
+        """Return these gradients, one for each class."""
+        return np.stack(slopes[0], axis=1)
+
+
 class OneVsOne(Coding):
     """Each class against each other one; predictions by vote."""
 
@@ -164,17 +250,34 @@ class OneVsOne(Coding):
         raise ValueError(NO_PROBA)
 
 
+_CODINGS: dict[str, Callable[[int], Coding]] = {
+    "one_vs_rest": OneVsRest,
+    "one_vs_one": OneVsOne,
+    "multinomial": Multinomial,
+}
+
+
 def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
-    """Return the coding that the estimator's parameter names."""
-    if n_classes == 2:
-        return BinaryCoding(2)
-    return (OneVsRest if multi_class == "one_vs_rest" else OneVsOne)(n_classes)
+    """Return the coding with this name; two classes need none."""
+    return BinaryCoding(2) if n_classes == 2 else _CODINGS[multi_class](n_classes)
 
 
-def binary_log_proba(likelihood: Likelihood, q: Marginals) -> tuple[Array, Array]:
-    """Return log P(−1) and log P(+1) of latent values with these means and variances."""
+def coding_of(classifier: Any, n_classes: int) -> Coding:
+    """Return the coding that a classifier's parameters name."""
+    if likelihood(classifier.likelihood).support == "codes":
+        return Ordered(n_classes)
+    return coding(n_classes, classifier.multi_class)
+
+
+SIGN_LABELS = (-1.0, 1.0)
+
+
+def label_log_proba(
+    model: Likelihood, q: Marginals, labels: Sequence[float] = SIGN_LABELS
+) -> tuple[Array, ...]:
+    """Return the log probability of each label, given means and variances of latent values."""
     one = np.ones_like(q.mean)
-    return likelihood.tilted(-one, q).log_z, likelihood.tilted(one, q).log_z
+    return tuple(model.tilted(label * one, q).log_z for label in labels)
 
 
 def _signs(positive: Array) -> Array:

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 
 from cavity.arrays import Array, threads_for
 from cavity.estimators.automatic import KernelComparison, candidates, choose, spreads_of
+from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.progress import FitProgress, progress_of_starts
 from cavity.estimators.validation import is_auto
@@ -48,6 +49,8 @@ class Setting(NamedTuple):
     """With a precomputed kernel: which columns of new covariances belong to each problem."""
     further: int = 0
     """How many searches come after these."""
+    latents: Latents = SIGNS
+    """What each problem's latent values are of."""
 
 
 Found = tuple[list[FittedProcess], KernelComparison | None]
@@ -87,7 +90,8 @@ def _under_hierarchy(estimator: Any, setting: Setting) -> Found:
             tuned = list(map(integrate, evidences, each, progress))
         report(tuned)
     around = zip(tuned, setting.columns, strict=True)
-    return [FittedProcess.around(found.posterior, own) for found, own in around], comparison
+    how = setting.latents
+    return [FittedProcess.around(found.posterior, own, how) for found, own in around], comparison
 
 
 @contextmanager
@@ -129,7 +133,7 @@ def _maximised(estimator: Any, setting: Setting) -> Found:
         )
     each = zip(found, setting.columns, optima, starts, strict=True)
     processes = [
-        FittedProcess(evaluation, own, best.at_bounds, tuned=bool(begin))
+        FittedProcess(evaluation, own, best.at_bounds, bool(begin), latents=setting.latents)
         for evaluation, own, best, begin in each
     ]
     return processes, None

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.arrays.differences import bend, slope
-from cavity.estimators.coding import binary_log_proba
+from cavity.arrays.differences import bend, row_gradients, slope
+from cavity.estimators.coding import label_log_proba
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess, block_slices, part_of
 from cavity.estimators.validation import is_precomputed, validate_inputs
@@ -45,6 +45,8 @@ def class_gradients(model: FittedModel, X: Array, of: str, offset: Any = None) -
         raise ValueError(f"of must be 'probability', 'log_probability' or 'latent'; got {of!r}.")
     if of != "latent":
         log = of == "log_probability"
+        if model.coding.several:
+            return _of_joint_classes(model, X, log)
         parts = ((X[b], model.shift_of(part_of(offset, b))) for b in _blocks(model, X))
         return np.concatenate([_of_classes(model, *part, log) for part in parts])
     found = [gradients for _, gradients in latent_gradients(model, X, offset)]
@@ -127,14 +129,23 @@ def log_z_gradient(model: Likelihood, y: float, latent: Latent) -> Array:
     return chained(d1, 0.5 * (d1**2 + d2), of)
 
 
+def _of_joint_classes(model: FittedModel, X: Array, log: bool) -> Array:
+    """Return the same of classes with a function each, by differences of fourth order."""
+
+    def scores(X: Array) -> Array:
+        return model.scores(X) if log else np.exp(model.scores(X))
+
+    found = row_gradients(scores, X, like=model.processes[0].X_train_)
+    return np.asarray(np.moveaxis(found, 2, 1))
+
+
 def _of_classes(model: FittedModel, X: Array, shift: Any, log: bool) -> Array:
     answers, slopes = [], []
     for process in model.processes:
         [latent] = _latents(process, X, shift)
         likelihood = process.likelihood.bare
-        answers.append(binary_log_proba(likelihood, latent[0]))
-        low, high = (log_z_gradient(likelihood, y, latent) for y in (-1.0, 1.0))
-        slopes.append((low, high))
+        answers.append(label_log_proba(likelihood, latent[0], model.coding.labels))
+        slopes.append([log_z_gradient(likelihood, y, latent) for y in model.coding.labels])
     scores = model.coding.scores(answers)
     gradients: Array = model.coding.score_gradients(scores, slopes)
     return gradients if log else np.exp(scores)[:, :, None] * gradients

@@ -106,7 +106,8 @@ def _up(
             name = f"rung {number} of {len(rungs) + 1}, {rung.size:,} rows, {len(Z)} points"
             best = _search(table, evidence, best, along, prior, name, rung.size)
         evaluation = _evaluate(evidence, best)
-        below, n_below = FittedProcess(evaluation, tuned=first.tuned, prior=prior), rung.size
+        below = replace(first, evaluation=evaluation, at_bounds=(), given=None, prior=prior)
+        n_below = rung.size
     bounds = best.at_bounds if prior is None else []
     coverage = _coverage(evaluation, table.summary.sample)
     return replace(below, at_bounds=bounds, coverage=coverage)

@@ -10,11 +10,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from cavity.arrays import Array
 from cavity.estimators.automatic import CLASS_AMPLITUDE, TARGET_AMPLITUDE
 from cavity.estimators.blocks import Opened, opened
-from cavity.estimators.coding import ClassCode, Code, TargetCode, coding
+from cavity.estimators.coding import ClassCode, Code, Coding, RankCode, TargetCode
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting
+from cavity.estimators.joint import latents_of
 from cavity.estimators.ladder import on_ladder
-from cavity.estimators.plans import FitPlan, generators
+from cavity.estimators.latents import SIGNS, Latents
+from cavity.estimators.plans import FitPlan, generators, split_of
 from cavity.estimators.problems import (
     TargetUnits,
     beginning,
@@ -30,8 +32,6 @@ from cavity.estimators.problems import (
 )
 from cavity.estimators.validation import (
     RowMap,
-    check_added,
-    check_classes,
     check_targets,
     is_auto,
 )
@@ -65,11 +65,14 @@ class LargeTable(NamedTuple):
     """Whether a kernel that is to be chosen needs noise of its own."""
     before: Sequence[Array] = ()
     """Where the search for each problem begins, if not at the rule's hyperparameters."""
+    latents: Latents = SIGNS
+    """What each problem's latent values are of."""
 
     def small(self, sample: RowSample, further: int) -> Setting:
         """Return what a fit to a sample without inducing points is made of."""
         how = (self.amplitude, self.noise, self.rngs, [None] * len(self.problems), further)
-        return Setting(partial(self._dense, sample), self.rule, sample.X, *how)
+        evidences_of = partial(self._dense, sample)
+        return Setting(evidences_of, self.rule, sample.X, *how, latents=self.latents)
 
     def _dense(self, sample: RowSample, rule: Rule) -> list[Evidence]:
         """Return the evidence of each problem for a sample, under a covariance matrix."""
@@ -107,20 +110,16 @@ def classes_in_blocks(
     summary = _scanned(classifier, table, classes=True)
     classes = summary.labels.values  # type: ignore[union-attr]
     check_classification_targets(classes)
-    check_classes(classifier, classes)
-    split = coding(len(classes), classifier.multi_class)
-    if not split.has_proba:
-        raise ValueError(
-            "With inducing points several classes need multi_class='one_vs_rest': its problems "
-            "share the rows."
-        )
-    codes = [[ClassCode(label)] for label in (classes[1:] if len(classes) == 2 else classes)]
-    check_added(classifier, table.offset, split.n_tasks, "classes")
+    split = split_of(classifier, classes, table.offset)
+    _check_split(split)
+    codes = _codes(split, classes)
+    if split.ordered:
+        model = model.fitted_to(*_with_all(codes[0][0], summary, len(classes)))
     shifted, rngs = _with_added(classifier, model, table), generators(classifier, len(codes))
     setting = LargeTable(
         classifier, table.blocks, summary, codes, rule, method, _of_rows(shifted), rngs
     )
-    setting = setting._replace(before=before)
+    setting = setting._replace(before=before, latents=latents_of(classifier, split))
     fitted = partial(FittedModel, rows=_row_map(table, summary), coding=split)
     return FitPlan(on_ladder, setting, partial(fitted, unweighted=table.unweighted), classes)
 
@@ -191,6 +190,33 @@ def _with_added(
     """Return the likelihood of a table's rows, with their offsets and perhaps a trend."""
     added = table.offset if offset is None else offset
     return with_added(estimator, model, table.inputs, added, unit)
+
+
+def _check_split(split: Coding) -> None:
+    if split.several:
+        raise ValueError(
+            "multi_class='multinomial' has no form with inducing points yet: leave out "
+            "n_inducing and inducing_points and fit at most some thousand rows, or use "
+            "multi_class='one_vs_rest'."
+        )
+    if not split.has_proba:
+        raise ValueError(
+            "With inducing points several classes need multi_class='one_vs_rest': its problems "
+            "share the rows."
+        )
+
+
+def _codes(split: Coding, classes: Array) -> list[list[Code]]:
+    """Return what each problem makes of the labels."""
+    if split.ordered:
+        return [[RankCode(classes)]]
+    return [[ClassCode(label)] for label in (classes[1:] if len(classes) == 2 else classes)]
+
+
+def _with_all(code: Code, summary: Summary, n_classes: int) -> tuple[Array, Array]:
+    """Return the codes of a sample, and each class without weight: it may have no row there."""
+    codes, every = code(summary.sample.y), np.arange(n_classes, dtype=float)
+    return np.append(codes, every), np.append(summary.sample.weight, 0.0 * every)
 
 
 def _of_rows(model: Likelihood) -> Callable[[Array | None], Likelihood]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import Coding, binary_log_proba, class_codes, coding
+from cavity.estimators.coding import Coding, class_codes, coding, label_log_proba
 from cavity.estimators.problems import noise_variances
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import OnlineEstimator
@@ -190,7 +190,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         check_is_fitted(self)
         X = validate_inputs(self, X, reset=False)
         streams = self._current.streams
-        return self._coding.scores([binary_log_proba(s.likelihood, s.predict(X)) for s in streams])
+        return self._coding.scores([label_log_proba(s.likelihood, s.predict(X)) for s in streams])
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities of each row, columns in the order of ``classes_``."""

@@ -10,9 +10,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from cavity.arrays import Array
 from cavity.estimators.automatic import CLASS_AMPLITUDE
-from cavity.estimators.coding import coding
+from cavity.estimators.coding import Coding, coding_of
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting, way_of_tuning
+from cavity.estimators.joint import class_evidences, latents_of
 from cavity.estimators.problems import (
     binary_evidences,
     classifier_rule,
@@ -67,12 +68,11 @@ def classes_in_memory(
     labels, merge = np.unique(y, return_inverse=True)[1], not method(classifier.inference).ordered
     rows = _rows(classifier, X, [labels], offset, sample_weight, rule, merge=merge)
     classes, codes = np.unique(y[rows.index], return_inverse=True)
-    check_classes(classifier, classes)
-    split = coding(len(classes), classifier.multi_class)
-    check_added(classifier, offset, split.n_tasks, "classes")
+    split = split_of(classifier, classes, offset)
     tasks = split.tasks(codes)
+    problems = class_evidences if split.several else binary_evidences
     evidences_of = partial(
-        binary_evidences, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
+        problems, classifier=classifier, X=X, rows=rows, tasks=tasks, before=before
     )
     evidences_of = partial(evidences_of, offset=offset)
     setting = Setting(
@@ -83,6 +83,7 @@ def classes_in_memory(
         noise=False,
         rngs=generators(classifier, len(tasks)),
         columns=[rows.index[t.rows] if is_precomputed(classifier.kernel) else None for t in tasks],
+        latents=latents_of(classifier, split),
     )
     model = partial(FittedModel, rows=rows, coding=split)
     model = partial(model, unweighted=unweighted_rows(classifier, X, rows, offset))
@@ -117,6 +118,14 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     model = partial(model, origin=units.origin, scale=units.scale)
     model = partial(model, unweighted=unweighted_rows(regressor, X, rows, offset))
     return FitPlan(way_of_tuning(regressor, setting.rule), setting, model, targets=units.targets)
+
+
+def split_of(classifier: Any, classes: Array, offset: Array | None) -> Coding:
+    """Return how classes become problems; refuse what does not go with it."""
+    check_classes(classifier, classes)
+    split = coding_of(classifier, len(classes))
+    check_added(classifier, offset, split.n_functions, "classes")
+    return split
 
 
 def _rows(

@@ -46,10 +46,11 @@ def binary_evidences(
     model = likelihood(classifier.likelihood)
     method, prior, found = method_of(classifier, model), density(classifier), []
     for own, labels in tasks:
-        index = rows.index[own]
+        index, weight = rows.index[own], rows.weight[own]
         inputs = training_inputs(classifier, X, index)
-        shifted = with_added(classifier, model, inputs, None if offset is None else offset[index])
-        evidence = Evidence.of(rule, inputs, [labels], shifted, method, rows.weight[own])
+        fitted, added = model.fitted_to(labels, weight), None if offset is None else offset[index]
+        shifted = with_added(classifier, fitted, inputs, added)
+        evidence = Evidence.of(rule, inputs, [labels], shifted, method, weight)
         found.append(evidence.under(prior))
     return beginning(found, before)
 
@@ -154,11 +155,27 @@ def target_units(
     own, added = (own - origin) / scale, None if added is None else added / scale
     amplitude = float(np.mean(np.average(own**2, axis=0, weights=weight))) or 1.0
     noise: Any = 0.0
-    model = base if base.quadratic else base.in_units(origin, scale).fitted_to(own, weight)
+    model = in_units(regressor, base, own, weight, origin, scale)
     if base.quadratic:
         noise = noise_variances(regressor.alpha, len(y))
         model = Gaussian(noise[rows.index])
     return TargetUnits(own, model, noise, added, amplitude, origin, scale)
+
+
+def in_units(
+    regressor: Any, base: Likelihood, own: Array, weight: Array, origin: Any, scale: Any
+) -> Likelihood:
+    """Return the likelihood of targets (y − origin)/scale, given these.
+
+    One that the user has made is in the user's units; one that is named begins, and has its
+    bounds, in units of the targets' spread.
+    """
+    if base.quadratic:
+        return base
+    if isinstance(regressor.likelihood, str):
+        spread = float(np.ravel(scaling(own, weight, normalize=True)[1])[0])
+        return base.in_units(0.0, 1.0 / spread).fitted_to(own, weight)
+    return base.in_units(float(origin), float(scale)).fitted_to(own, weight)
 
 
 def target_method(regressor: Any, model: Likelihood) -> Method:

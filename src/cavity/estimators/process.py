@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
-from cavity.estimators.coding import binary_log_proba
+from cavity.estimators.coding import label_log_proba
+from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.validation import check_variances
 from cavity.evidence import (
     Evaluation,
@@ -17,7 +18,6 @@ from cavity.evidence import (
     NormalPrior,
     Response,
     posterior_at,
-    respond,
 )
 from cavity.inference import Fit
 from cavity.kernels import Rule
@@ -63,11 +63,14 @@ class FittedProcess:
     """The density of the hyperparameters that the tuning has used, if not the evidence's own."""
     coverage: Coverage | None = None
     """Of inducing points."""
+    latents: Latents = SIGNS
 
     @classmethod
-    def around(cls, posterior: HyperPosterior, columns: Array | None) -> "FittedProcess":
+    def around(
+        cls, posterior: HyperPosterior, columns: Array | None, latents: Latents = SIGNS
+    ) -> "FittedProcess":
         """Return the process at the maximum of a posterior of the hyperparameters."""
-        return cls(posterior.evaluation, columns, tuned=True, given=posterior)
+        return cls(posterior.evaluation, columns, tuned=True, given=posterior, latents=latents)
 
     @cached_property
     def posterior(self) -> HyperPosterior:
@@ -99,7 +102,7 @@ class FittedProcess:
     @cached_property
     def response(self) -> Response:
         """Leave-one-out cavities at hyperparameters tuned without the row."""
-        return respond(self.posterior)
+        return self.latents.respond(self.posterior)
 
     def averaged(self, count: int, rng: np.random.RandomState) -> "FittedProcess":
         """Return the process with predictions averaged over hyperparameters."""
@@ -110,7 +113,7 @@ class FittedProcess:
         draws = [np.clip(theta, *limits) for theta in self.posterior.draws(count, rng)]
         return replace(self, others=[evidence.at(theta, starts) for theta in draws])
 
-    def cavities(self, tuned_without: bool = True) -> list[Marginals]:
+    def cavities(self, tuned_without: bool = True) -> list[Any]:
         """Return each latent function at each training row, given all the others.
 
         With ``tuned_without``, the kernel is tuned without the row as well.
@@ -121,20 +124,11 @@ class FittedProcess:
             return moved
         mixed = self.mixed([here, *([f.cavities for f in e.fits] for e in self.others)])
         # What leaving the row out of the tuning changes is the same as without averaging.
-        return [
-            Marginals(c.mean + m.mean - h.mean, c.variance * m.variance / h.variance)
-            for c, m, h in zip(mixed, moved, here, strict=True)
-        ]
+        return list(map(self.latents.moved, mixed, moved, here))
 
-    @staticmethod
-    def mixed(parts: Sequence[Sequence[Marginals]]) -> list[Marginals]:
+    def mixed(self, parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Return mean and variance of mixtures with equal weights, for each target."""
-        found = []
-        for members in zip(*parts, strict=True):
-            mean = np.mean([q.mean for q in members], axis=0)
-            square = np.mean([q.variance + (q.mean - mean) ** 2 for q in members], axis=0)
-            found.append(Marginals(mean, square))
-        return found
+        return [self.latents.mixed(members) for members in zip(*parts, strict=True)]
 
     @property
     def rule(self) -> Rule:
@@ -170,25 +164,25 @@ class FittedProcess:
 
     def moved(self, theta: Array) -> "FittedProcess":
         """Return the process at other hyperparameters, which count as given and not as tuned."""
-        return FittedProcess(self._evaluated(theta), self.columns)
+        return FittedProcess(self._evaluated(theta), self.columns, latents=self.latents)
 
     def _evaluated(self, theta: Array) -> Evaluation:
         here, rest = self.evaluation, self.evaluation.theta[len(theta) :]
         theta = np.concatenate([theta, rest])
         return here if np.array_equal(theta, here.theta) else here.evidence.at(theta)
 
-    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+    def predict(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return mean and variance of each latent function at new inputs."""
         blocks = block_slices(len(X), len(self.X_train_))
         found = zip(*(self.at(X[b], part_of(prior_variance, b)) for b in blocks), strict=True)
-        return [Marginals(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
+        return [type(parts[0])(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
 
-    def at(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+    def at(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return the same for a block of new inputs."""
         found = [self._at(e, X, prior_variance) for e in (self.evaluation, *self.others)]
         return self.mixed(found) if self.others else found[0]
 
-    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Marginals]:
+    def _at(self, evaluation: Evaluation, X: Any, prior_variance: Array | None) -> list[Any]:
         cross = self._cross(X, evaluation)
         own = evaluation.prior.rule.diag(X) if prior_variance is None else prior_variance
         found, drift = [], evaluation.likelihood.drift(X)
@@ -211,16 +205,17 @@ class FittedProcess:
         drift = evaluation.likelihood.drift(X)
         return [fit.posterior.predicted_mean(cross) + drift for fit in evaluation.fits]
 
-    def log_proba(
-        self, X: Any, prior_variance: Array | None = None, shift: Any = 0.0
-    ) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of a binary target at a block of new inputs."""
-        q = self.at(X, prior_variance)[0]
-        return binary_log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
+    def log_proba(self, X: Any, prior_variance: Array | None = None, shift: Any = 0.0) -> Any:
+        """Return log probabilities of a target at a block of new inputs, as the coding takes them.
 
-    def loo_log_proba(self, tuned_without: bool = True) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) of each training example given all the others."""
-        return binary_log_proba(self.likelihood, self.cavities(tuned_without)[0])
+        Of a binary target these are log P(−1) and log P(+1).
+        """
+        q = self.at(X, prior_variance)[0]
+        return self.latents.log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
+
+    def loo_log_proba(self, tuned_without: bool = True) -> Any:
+        """Return the same of each training example given all the others."""
+        return self.latents.log_proba(self.likelihood, self.cavities(tuned_without)[0])
 
     @property
     def likelihood(self) -> Likelihood:
@@ -264,7 +259,7 @@ class FittedProcess:
         likelihood, noise = self.likelihood.bare, self.rule.noise(X)
         f = self.draws(X, count, rng)[0]
         if np.any(noise):
-            return binary_log_proba(likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
+            return label_log_proba(likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
         one = np.ones_like(f)
         return likelihood.log_prob(-one, f), likelihood.log_prob(one, f)
 

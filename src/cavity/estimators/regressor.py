@@ -13,6 +13,7 @@ from cavity.estimators.answers import (
     drawn_targets,
     target_means,
     target_moments,
+    user_likelihood,
 )
 from cavity.estimators.blocks import in_blocks, over_blocks
 from cavity.estimators.fitted import require_dense, warn_about
@@ -97,7 +98,7 @@ class GaussianProcessRegressor(TargetProcess):
     ----------
     kernel_ : kernel object
     likelihood_ : Likelihood
-        With its tuned parameters, in the units of the scaled targets.
+        With its tuned parameters, in the units of the targets.
     log_marginal_likelihood_value_ : float
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
@@ -198,7 +199,7 @@ class GaussianProcessRegressor(TargetProcess):
         self._model = task.model(processes, comparison=comparison)
         self.X_train_, self.y_train_ = self._model.inputs(), task.targets
         self.log_marginal_likelihood_value_ = self._model.log_evidence()
-        self.likelihood_ = self._model.likelihood
+        self.likelihood_ = user_likelihood(self._model)
         end_fit(self, X, y, sample_weight)
 
     def predict(

@@ -10,8 +10,10 @@ import numpy as np
 from cavity import storage
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import coding
+from cavity.estimators.coding import coding_of
 from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.joint import latents_of
+from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.process import Coverage, FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import RowMap, is_precomputed
@@ -19,7 +21,7 @@ from cavity.evidence import Evaluation, Evidence
 from cavity.inference import Fit, Method, Problem, Report, WarmStart, method
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
-from cavity.priors import DensePosterior, DensePrior, InducingPosterior, InducingPrior
+from cavity.priors import InducingPosterior, InducingPrior
 from cavity.priors.inducing import Whitened
 from cavity.sites import Sites
 from cavity.storage import StorageError, short
@@ -132,7 +134,8 @@ def _of_process(k: int, process: FittedProcess) -> Stored:
         "reports": [[_plain(value) for value in fit.report] for fit in process.fits],
         "coverage": None if coverage is None else [_plain(value) for value in coverage],
     }
-    arrays = {"X": prior.X} if prior.dense else {"Z": prior.Z, "W": prior.W}
+    own = {"X": prior.X} | process.latents.arrays(prior) if prior.dense else {}
+    arrays = own if prior.dense else {"Z": prior.Z, "W": prior.W}
     for j, fit in enumerate(process.fits):
         posterior = fit.posterior
         names = ("tau", "nu", "alpha") if prior.dense else ("V", "w", "half_log_det")
@@ -158,11 +161,12 @@ def restored(
     fit, options = header["fit"], estimator.__dict__
     n_features, split, count = int(fit["n_features"]), None, 1
     if classes is not None:
-        split = coding(len(classes), options["multi_class"])
+        split = coding_of(estimator, len(classes))
         count = split.n_tasks if len(classes) > 1 else -1
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
-    about = n_features, _likelihood(options, arrays, classes), method(options["inference"])
+    latents = SIGNS if split is None else latents_of(estimator, split)
+    about = n_features, _likelihood(options, arrays, classes), method(options["inference"]), latents
     processes = [
         _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
     ]
@@ -241,13 +245,15 @@ def _process(
     n_features: int,
     model: Likelihood,
     how: Method,
+    latents: Latents,
 ) -> FittedProcess:
     kernel = rule(kernel_from_json(about["kernel"]))
     prior: Any
     if about["dense"]:
         n = arrays.count("X")
         _check_memory(n)
-        prior = DensePrior.of(kernel, arrays.get("X", n, n_features))
+        X, n_rows = arrays.get("X", n, n_features), n
+        prior, n = latents.prior(kernel, X, lambda name: arrays.get(name, n_rows))
     else:
         n = arrays.count("Z")
         Z, W = arrays.get("Z", n, n_features), arrays.get("W", n, n)
@@ -261,7 +267,8 @@ def _process(
         posterior = _posterior(prior, arrays, n, j)
         fits.append(Fit(problem, how, posterior, float(value), Report(*report), WarmStart(None)))
     coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
-    return FittedProcess(Evaluation(evidence, kernel.theta, prior, fits), coverage=coverage)
+    evaluation = Evaluation(evidence, kernel.theta, prior, fits)
+    return FittedProcess(evaluation, coverage=coverage, latents=latents)
 
 
 def _check_memory(rows: int) -> None:
@@ -283,7 +290,7 @@ def _memory_size() -> float:
 def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:
     if prior.dense:
         tau, nu, alpha = (arrays.get(f"{name}_{j}", n) for name in ("tau", "nu", "alpha"))
-        return DensePosterior(prior, Sites(tau, nu), alpha)
+        return prior.condition(Sites(tau, nu), alpha)
     V, w = arrays.get(f"V_{j}", n, n), arrays.get(f"w_{j}", n)
     return InducingPosterior(prior, Whitened(V, w, float(arrays.get(f"half_log_det_{j}"))))
 

@@ -145,6 +145,11 @@ def check_classes(classifier: BaseEstimator, classes: Array) -> None:
 
 def check_offers(model: Likelihood, method: Method) -> None:
     """Reject a likelihood that does not offer what the inference needs."""
+    if not model.concave and not method.serves(model):
+        raise ValueError(
+            f"inference={method.name!r} needs a log-concave likelihood, which {model!r} is not; "
+            "use inference='mixture'."
+        )
     if not method.serves(model):
         raise ValueError(
             f"inference={method.name!r} needs the likelihood's {method.needs}, which "

@@ -1,5 +1,6 @@
 """The evidence of a kernel's hyperparameters, and its maximum."""
 
+from cavity.evidence.classes import respond_classes
 from cavity.evidence.evidence import Evaluation, Evidence
 from cavity.evidence.hyperpriors import Hierarchy, Hyperprior, LogNormal, NormalPrior
 from cavity.evidence.integrated import (
@@ -40,6 +41,7 @@ __all__ = [
     "named_failure",
     "posterior_at",
     "respond",
+    "respond_classes",
     "spread_out",
     "starting_points",
     "threads_of",

@@ -23,7 +23,7 @@ from cavity.evidence.tuning import Progress, loosened
 from cavity.inference import WarmStart
 from cavity.sites import Marginals
 
-_STEP = 0.02
+STEP = 0.02
 """Step of the differences in log hyperparameters."""
 _SPREADS = np.geomspace(0.05, 4.0, 45)
 _SMALLEST_SPREAD, _FIRST_SPREAD = 0.2, 1.0
@@ -45,7 +45,7 @@ class Neighbour(NamedTuple):
     """What is kept of an evaluation near the maximum."""
 
     gradient: Array
-    cavities: list[Marginals]
+    cavities: list[Any]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class HyperPosterior:
     def curvature(self) -> Array:
         """H, minus the matrix of second derivatives of the log evidence in t."""
         here = self.evaluation.gradient
-        rows = [(here - there.gradient) @ self.directions / _STEP for there in self.neighbours]
+        rows = [(here - there.gradient) @ self.directions / STEP for there in self.neighbours]
         H = np.array(rows).reshape(len(rows), len(rows))
         return 0.5 * (H + H.T)
 
@@ -122,8 +122,8 @@ class HyperPosterior:
         found = []
         for i, fit in enumerate(self.evaluation.fits):
             here, others = fit.unseen, [there.cavities[i] for there in self.neighbours]
-            mean = [(c.mean - here.mean) / _STEP for c in others]
-            log_v = [np.log(c.variance / here.variance) / _STEP for c in others]
+            mean = [(c.mean - here.mean) / STEP for c in others]
+            log_v = [np.log(c.variance / here.variance) / STEP for c in others]
             shape = (len(others), len(here.mean))
             found.append(Marginals(*(np.reshape(a, shape).T for a in (mean, log_v))))
         return found
@@ -154,7 +154,7 @@ def posterior_at(
     D = np.eye(len(evaluation.theta))
     if isinstance(prior, NormalPrior) and prior.factor.shape[1] < len(D) and not full:
         D = prior.factor / np.max(np.abs(prior.factor), axis=0, initial=0.0)
-    return HyperPosterior(evaluation, prior, D, [_beside(evaluation, _STEP * step) for step in D.T])
+    return HyperPosterior(evaluation, prior, D, [_beside(evaluation, STEP * step) for step in D.T])
 
 
 def _beside(evaluation: Evaluation, step: Array) -> Neighbour:

@@ -70,7 +70,7 @@ def climb(
         objective(theta, eval_gradient=False)
     objective.check()
     best, cost = objective.best, (objective.n_evaluations, time.perf_counter() - begin)
-    limited = at_bounds(evidence.names, bounds, best.theta)
+    limited = at_bounds(evidence, bounds, best.theta)
     usable = best.usable
     return Optimum(best.theta, -best.value, usable, *cost, at_bounds=limited, starts=best.starts)
 

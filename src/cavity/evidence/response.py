@@ -5,7 +5,7 @@ Without row i the log evidence loses l_i(θ) = log p(y_i | other rows, θ), and 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from cavity.evidence.integrated import HyperPosterior
 from cavity.inference import Fit
 from cavity.sites import Marginals
 
-_MOST = 0.8
+MOST = 0.8
 """A row holds at most this share of what is known of θ along its own directions."""
-_FARTHEST = 2.0
+FARTHEST = 2.0
 """Largest change of a log variance, and of a mean in tens of standard deviations."""
 _STEP, _TINY = 1e-3, 1e-300
 _CONVEX = -0.2
@@ -28,7 +28,7 @@ _TOO_MUCH, _TYPICAL_LOSS = 0.25, 0.2
 class Response(NamedTuple):
     """Cavities at the hyperparameters that tuning without each row would find."""
 
-    cavities: list[Marginals]
+    cavities: list[Any]
     """Of each target."""
     leverage: Array
     """∇l_iᵀ C ∇l_i: how much log probability each row gains by taking part in the tuning."""
@@ -36,10 +36,10 @@ class Response(NamedTuple):
     """Whether the first order can be trusted."""
     scatter: list[Array]
     """Squared change of each target's cavity means along each direction of θ, in units of the
-    prior, of shape (n, k)."""
+    prior, of shape (n, k); of class values the products (n, k, C, C)."""
     information: Array
     """What the rows tell about these directions, in units of the prior, of shape (k,)."""
-    direct: Array
+    direct: Any = 0.0
     """How each row's log p(y_i) changes because the likelihood's parameters move."""
 
 
@@ -60,7 +60,7 @@ def respond(posterior: HyperPosterior) -> Response:
     leverage += np.einsum("nk,kl,nl->n", g, C, g)
     # No more than a share of what is known of θ is lost with one row.
     held = np.einsum("nij,nji->n", W, S)
-    W = W * np.minimum(1.0, _MOST / np.maximum(held, _TINY))[:, None, None]
+    W = W * np.minimum(1.0, MOST / np.maximum(held, _TINY))[:, None, None]
     pull = np.einsum("nij,nj->ni", S, a) + UCg
     move = -np.linalg.solve(np.eye(W.shape[1]) - S @ W, pull[:, :, None])[:, :, 0]
     # What the likelihood's parameters, moved as θ is, change in log p(y_i) by themselves.
@@ -70,10 +70,11 @@ def respond(posterior: HyperPosterior) -> Response:
     information, vectors = posterior.whitened
     along = posterior.factor @ vectors
     scatter = [
-        _turned(J.mean @ along, fit.cavities.mean) ** 2
+        turned(J.mean @ along, fit.cavities.mean) ** 2
         for fit, J in zip(fits, posterior.slopes, strict=True)
     ]
-    believable = _believable(posterior, leverage)
+    loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in fits)
+    believable = is_believable(posterior, leverage, loss)
     known = np.maximum(information, 0.0)
     return Response(cavities, leverage, believable, scatter, known, direct)
 
@@ -94,12 +95,12 @@ def _own_slopes(posterior: HyperPosterior) -> Array:
 def _moved(fit: Fit, move: Array) -> Marginals:
     """Return cavities whose means and log variances have moved, within limits."""
     c = fit.cavities
-    reach = 10.0 * _FARTHEST * np.sqrt(c.variance)
-    grow = np.clip(move[:, 1], -_FARTHEST, _FARTHEST)
+    reach = 10.0 * FARTHEST * np.sqrt(c.variance)
+    grow = np.clip(move[:, 1], -FARTHEST, FARTHEST)
     return Marginals(c.mean + np.clip(move[:, 0], -reach, reach), c.variance * np.exp(grow))
 
 
-def _turned(changes: Array, mean: Array) -> Array:
+def turned(changes: Array, mean: Array) -> Array:
     """Return changes of predictions without the part that makes all of them larger or smaller.
 
     That part leaves every decision as it is, and a change of the amplitude is nothing else.
@@ -140,10 +141,9 @@ def _slopes(fit: Fit) -> tuple[Array, Array]:
     return share * a, share[:, :, None] * W
 
 
-def _believable(posterior: HyperPosterior, leverage: Array) -> bool:
+def is_believable(posterior: HyperPosterior, leverage: Array, loss: float) -> bool:
     """Whether tuning ended near a quadratic maximum that no row decides by itself."""
     values, _ = posterior.whitened
-    loss = -sum(float(np.sum(fit.loo_log_prob())) for fit in posterior.evaluation.fits)
     at_maximum = not len(values) or float(values[0]) > _CONVEX
     return at_maximum and float(np.sum(leverage)) <= _TOO_MUCH * max(
         abs(loss), _TYPICAL_LOSS * len(leverage)

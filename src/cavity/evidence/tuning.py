@@ -214,20 +214,25 @@ def _best_of(evidence: Evidence, bounds: Array, optima: Sequence[Optimum]) -> Op
     if best.failure is not None:
         with named_failure(evidence.rule):
             raise best.failure
-    return replace(best, at_bounds=at_bounds(evidence.names, bounds, best.theta))
+    return replace(best, at_bounds=at_bounds(evidence, bounds, best.theta))
 
 
-def at_bounds(names: Sequence[str], bounds: Array, theta: Array) -> list[str]:
+def at_bounds(evidence: Evidence, bounds: Array, theta: Array) -> list[str]:
     """Say which hyperparameters ended at a bound, in scikit-learn's words."""
     close = np.isclose(bounds, theta[:, None], atol=1e-3)
-    found = zip(names, bounds, close, strict=True)
-    return [_limited(name, own, bool(low)) for name, own, (low, high) in found if low or high]
+    found = zip(evidence.names, bounds, close, strict=True)
+    ends = [
+        (name, own, "lower" if low else "upper") for name, own, (low, high) in found if low or high
+    ]
+    harmless = evidence.likelihood.open_ends
+    return [_limited(*end) for end in ends if (end[0], end[2]) not in harmless]
 
 
-def _limited(name: str, bounds: Array, lower: bool) -> str:
+def _limited(name: str, bounds: Array, side: str) -> str:
+    lower = side == "lower"
     parameter, _, dimension = name.removesuffix("]").partition("[")
     bound = float(f"{np.exp(bounds[0 if lower else 1]):.12g}")  # the logarithm has rounded it
-    side, change = ("lower", "Decreasing") if lower else ("upper", "Increasing")
+    change = "Decreasing" if lower else "Increasing"
     return (
         f"The optimal value found for dimension {dimension or 0} of parameter {parameter} is close "
         f"to the specified {side} bound {bound}. {change} the bound and calling fit again may find "

@@ -8,9 +8,11 @@ from cavity.inference.ensemble import Ensemble
 from cavity.inference.ep import EP
 from cavity.inference.exact import Exact
 from cavity.inference.laplace import Laplace
+from cavity.inference.mixture import Mixture
 from cavity.inference.naive import Naive
 from cavity.inference.problem import Fit, Problem, Report, WarmStart
 from cavity.inference.sequential import SINGLY, Sequential, presented
+from cavity.inference.softmax import SoftmaxLaplace
 from cavity.inference.variational import Variational
 
 __all__ = [
@@ -22,10 +24,12 @@ __all__ = [
     "Fit",
     "Laplace",
     "Method",
+    "Mixture",
     "Naive",
     "Problem",
     "Report",
     "Sequential",
+    "SoftmaxLaplace",
     "Variational",
     "WarmStart",
     "method",

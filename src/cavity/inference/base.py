@@ -35,7 +35,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[str]
-    """What the method needs from a likelihood: "tilted", "derivatives" or "expected"."""
+    """What the method needs from a likelihood: an entry of its `offers`."""
     volume: ClassVar[bool] = True
     """Whether −½ log det(I + K T) belongs to the evidence; without it, no variances either."""
     concave: ClassVar[bool] = False
@@ -56,8 +56,11 @@ class Method(ABC):
 
     @classmethod
     def serves(cls, likelihood: Likelihood) -> bool:
-        """Whether the likelihood offers what the method needs."""
-        return cls.needs in likelihood.offers
+        """Whether the likelihood offers what the method needs, and is log-concave.
+
+        Otherwise sites may have negative precisions.
+        """
+        return likelihood.concave and cls.needs in likelihood.offers
 
     @property
     def dense_only(self) -> bool:

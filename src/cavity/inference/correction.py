@@ -18,11 +18,13 @@ def second_order_correction(fit: Fit) -> float:
         A fit by EP (with power one).
     """
     likelihood, rows = fit.method.prepare(fit.problem.likelihood, fit.problem.rows)
-    local = fit.posterior.local()
-    c3, c4 = likelihood.cumulants(rows.y, cavity(local, rows.weight))
+    posterior, index, copies = fit.posterior.separate()
+    y, weight = rows.y[index], rows.weight[index] / copies
+    local = posterior.local()
+    c3, c4 = likelihood.cumulants(y, cavity(local, weight))
     variance = local.q.variance
-    ratio = fit.posterior.covariance() / (variance[:, None] * variance[None, :])
-    third, fourth = _pairs(ratio**3, c3, rows.weight), _pairs(ratio**4, c4, rows.weight)
+    ratio = posterior.covariance() / (variance[:, None] * variance[None, :])
+    third, fourth = _pairs(ratio**3, c3, weight), _pairs(ratio**4, c4, weight)
     return float(0.5 * (third / 6.0 + fourth / 24.0))
 
 

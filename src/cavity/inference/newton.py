@@ -58,8 +58,8 @@ class Means:
         xp = namespace(error)
         K_ii = equations.coupling.diag
         scale = xp.sqrt(K_ii / (1.0 + self.sites.tau * K_ii))
-        rounding = _rounding(K_ii, self.alpha, equations.rows.weight * self.moments.d2)
-        forgiven = clip(rounding * scale, high=_FORGIVEN)
+        lost = rounding(K_ii, self.alpha, equations.rows.weight * self.moments.d2)
+        forgiven = clip(lost * scale, high=_FORGIVEN)
         return max(0.0, float(xp.max(error * scale - forgiven)))
 
     def _potential(self, rows: Rows) -> float:
@@ -77,7 +77,7 @@ def _norm(coupling: Coupling, error: Array) -> float:
     return float(xp.sqrt(xp.sum(coupling.diag * error**2)))
 
 
-def _rounding(K_ii: Array, alpha: Array, slope: Array) -> Array:
+def rounding(K_ii: Array, alpha: Array, slope: Array) -> Array:
     """How far α and w d1(Kα) may differ by the rounding of the product K α alone."""
     xp = namespace(alpha)
     sd = xp.sqrt(K_ii)

@@ -11,7 +11,7 @@ import numpy as np
 from cavity.arrays import Array, clip, namespace
 from cavity.likelihoods import Likelihood
 from cavity.rows import MemoryBlocks, RowBlocks, State
-from cavity.sites import Marginals, Rows, Sites, Slope, cavity
+from cavity.sites import Rows, Sites, Slope
 
 if TYPE_CHECKING:
     from cavity.inference.base import Method
@@ -123,8 +123,10 @@ class Fit:
         return Rows(*map(_joined, zip(*parts, strict=True)))
 
     @cached_property
-    def cavities(self) -> Marginals:
-        """Each example's latent value as predicted by all the others.
+    def cavities(self) -> Any:
+        """Each example's latent value as predicted by all the others: `Marginals`.
+
+        Of several classes at once, `ClassMarginals`: all of an example's sites are left out.
 
         If an example counts several times, one copy is left out; if it counts less than once, all
         of it is.
@@ -132,13 +134,13 @@ class Fit:
         parts = list(self.problem.blocks.collect(_leave_one_out, self.posterior, self._state))
         if any(part is None for part in parts):
             return self._again().cavities
-        return Marginals(*map(_joined, zip(*parts, strict=True)))
+        return type(parts[0])(*map(_joined, zip(*parts, strict=True)))
 
     @property
-    def unseen(self) -> Marginals:
+    def unseen(self) -> Any:
         """The same, with what is added to the latent values: offsets, or a trend."""
         c = self.cavities
-        return Marginals(c.mean + self.problem.likelihood.shift, c.variance)
+        return c._replace(mean=c.mean + self.problem.likelihood.shift)
 
     def loo_log_prob(self, y: Array | None = None) -> Array:
         """Leave-one-out log probability of each example's label (or of another one)."""
@@ -208,8 +210,8 @@ def _joined(parts: tuple[Array, ...]) -> Array:
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
 
-def _leave_one_out(rows: Rows, sites: Any, posterior: Any) -> Marginals | None:
+def _leave_one_out(rows: Rows, sites: Any, posterior: Any) -> Any:
     if _is_lost(posterior.prior, sites):
         return None
-    local = posterior.local(posterior.prior.features(rows), sites)
-    return cavity(local, clip(rows.weight, low=1.0))
+    seen = posterior.prior.features(rows)
+    return posterior.left_out(seen, sites, clip(rows.weight, low=1.0))

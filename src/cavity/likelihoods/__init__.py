@@ -1,24 +1,36 @@
 """Likelihoods by name. A new one is one file here and one import line below."""
 
 from cavity.likelihoods.base import REGISTRY, Likelihood
+from cavity.likelihoods.censored import Censored
+from cavity.likelihoods.gamma import Gamma
 from cavity.likelihoods.gaussian import Gaussian
 from cavity.likelihoods.logit import Logit
+from cavity.likelihoods.negative_binomial import NegativeBinomial
+from cavity.likelihoods.noisy_probit import NoisyProbit
+from cavity.likelihoods.ordinal import Ordinal
 from cavity.likelihoods.poisson import Poisson
 from cavity.likelihoods.powered import Powered
 from cavity.likelihoods.probit import Probit, Step
 from cavity.likelihoods.quantiles import quantiles
 from cavity.likelihoods.shifted import Shifted, Trend
+from cavity.likelihoods.student_t import StudentT
 
 __all__ = [
     "REGISTRY",
+    "Censored",
+    "Gamma",
     "Gaussian",
     "Likelihood",
     "Logit",
+    "NegativeBinomial",
+    "NoisyProbit",
+    "Ordinal",
     "Poisson",
     "Powered",
     "Probit",
     "Shifted",
     "Step",
+    "StudentT",
     "Trend",
     "likelihood",
     "quantiles",

@@ -40,6 +40,12 @@ class Likelihood(ABC):
     Each has a field ``<name>_bounds`` beside it: a pair of limits, or "fixed".
     """
 
+    open_ends: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    """Names of parameters and the bound, "lower" or "upper", near which they change nothing more.
+
+    There the likelihood is a simpler one, and no warning asks to widen the bound.
+    """
+
     @property
     def support(self) -> str:
         """What y may be.
@@ -125,7 +131,11 @@ class Likelihood(ABC):
 
         What is too large for a float is infinite.
         """
-        return numerical.response(self, q)
+        if self.support != "signs":
+            return numerical.response(self, q)
+        xp = namespace(q.mean)
+        plus, minus = self.tilted(1.0, q).log_z, self.tilted(-1.0, q).log_z
+        return Marginals(xp.exp(plus) - xp.exp(minus), 4.0 * xp.exp(plus + minus))
 
     def cdf(self, y: Array, f: Array) -> Array:
         """Return P(Y ≤ y|f), for targets that are numbers."""
@@ -254,6 +264,11 @@ def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:
 def take(parameter: Any, rows: slice) -> Any:
     """Return the entries of a parameter that may be one for all examples or one for each."""
     return parameter[rows] if getattr(parameter, "ndim", 0) else parameter
+
+
+def divided(bounds: tuple[float, float] | str, unit: float) -> tuple[float, float] | str:
+    """Return the bounds of a parameter that is measured in another unit."""
+    return bounds if isinstance(bounds, str) else (bounds[0] / unit, bounds[1] / unit)
 
 
 def require_positive(name: str, value: Any) -> None:

@@ -95,6 +95,10 @@ class Gaussian(Likelihood, name="gaussian"):
         """Return the likelihood of some of the examples."""
         return Gaussian(take(self.noise_variance, rows), take(self.log_scale, rows))
 
+    def in_units(self, origin: float, scale: float) -> Likelihood:
+        """Return the likelihood of targets (y − origin)/scale."""
+        return Gaussian(self.noise_variance / scale**2, self.log_scale)
+
     def with_noise(self, variance: float) -> Likelihood:
         """Return the Gaussian with more noise."""
         return Gaussian(self.noise_variance + variance, self.log_scale)

@@ -92,9 +92,13 @@ def _tail_derivatives(t: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _direct_derivatives(z: Array) -> tuple[Array, Array, Array, Array]:
-    h = _direct_hazard(z, log_ndtr(z))
+    return hazard_derivatives(_direct_hazard(z, log_ndtr(z)), z)
+
+
+def hazard_derivatives(h: Array, z: Array) -> tuple[Array, Array, Array, Array]:
+    """Return h = c φ/(c Φ + b) and its next derivatives: h′ = −h (z + h) for any b and c."""
     # Where h has underflowed, z may be too large to be cubed.
-    z = clip(z, _TAIL, 100.0)
+    z = clip(z, -100.0, 100.0)
     mean = z + h
     variance = 1.0 - h * mean
     skew = mean * mean - variance

@@ -22,7 +22,7 @@ class Poisson(Likelihood, name="poisson"):
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return y f − e^f − log y!."""
-        return y * f - rate(f) - _log_factorial(y, f)
+        return y * f - rate(f) - log_factorial(y, f)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return y − e^f, −e^f and −e^f."""
@@ -36,7 +36,7 @@ class Poisson(Likelihood, name="poisson"):
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return y m − e^{m + v/2} − log y! and its derivatives in m."""
         r = log_normal(q).mean
-        return Moments(y * q.mean - r - _log_factorial(y, q.mean), y - r, -r)
+        return Moments(y * q.mean - r - log_factorial(y, q.mean), y - r, -r)
 
     def mean(self, f: Array) -> Array:
         """Return e^f."""
@@ -63,8 +63,7 @@ class Poisson(Likelihood, name="poisson"):
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − y + μ]."""
-        xp = namespace(mean)
-        return 2.0 * (xp.where(y > 0.0, y, 0.0) * log_ratio(y, mean) - y + mean)
+        return 2.0 * (y * log_ratio(y, mean) - y + mean)
 
 
 def log_ratio(y: Array, mean: Array) -> Array:
@@ -73,5 +72,6 @@ def log_ratio(y: Array, mean: Array) -> Array:
     return xp.log(xp.where(y > 0.0, y, mean) / mean)
 
 
-def _log_factorial(y: Array, like: Array) -> Array:
+def log_factorial(y: Array, like: Array) -> Array:
+    """Return log y!, as an array of the kind of another."""
     return same_kind(special.gammaln(to_numpy(y) + 1.0), like)

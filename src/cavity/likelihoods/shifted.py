@@ -75,6 +75,11 @@ class Shifted(Likelihood):
         return cls(base, offset) if np.any(offset) else base
 
     @property
+    def open_ends(self) -> frozenset[tuple[str, str]]:  # type: ignore[override]
+        """As for the likelihood itself."""
+        return self.base.open_ends
+
+    @property
     def bare(self) -> Likelihood:
         """The likelihood of latent values that include what is added."""
         return self.base
@@ -174,6 +179,10 @@ class Shifted(Likelihood):
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return E log p and its derivatives in the mean of f."""
         return self.base.expected(y, self._moved(q))
+
+    def mixture(self, y: Array, q: Marginals) -> Moments:
+        """Return the bound of E log p, its slope in the mean of f, and −τ."""
+        return self.base.mixture(y, self._moved(q))
 
     def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
         """Return the third and fourth cumulants of the tilted distributions."""

@@ -15,6 +15,7 @@ from cavity.estimators.process import FittedProcess
 from cavity.resampling import (
     BinaryScores,
     BlockPool,
+    ClassTuning,
     MulticlassScores,
     RegressionScores,
     Scores,
@@ -159,9 +160,23 @@ def tuning_of(process: FittedProcess, noise: float) -> TuningEffect | None:
     found, here = process.response, process.fits[0].cavities
     shift = found.cavities[0].mean - here.mean
     growth = np.log(found.cavities[0].variance / here.variance)
+    return TuningEffect(
+        shift, growth, found.scatter[0], found.information, noise, _wider_of(process)
+    )
+
+
+def class_tuning_of(process: FittedProcess) -> ClassTuning | None:
+    """Return the same for a process with a latent value for each class."""
+    if not process.responds:
+        return None
+    found, here = process.response, process.fits[0].cavities
+    about = (found.scatter[0], found.information, _wider_of(process))
+    return ClassTuning.between(here, found.cavities[0], *about)
+
+
+def _wider_of(process: FittedProcess) -> float:
     several = process.given is not None or process.prior is not None
-    wider = WIDER if several else 1.0
-    return TuningEffect(shift, growth, found.scatter[0], found.information, noise, wider)
+    return WIDER if several else 1.0
 
 
 def _rows_of(process: FittedProcess) -> Any:

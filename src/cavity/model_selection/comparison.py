@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import CompoundKernel
 
-from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.classifier import GaussianProcessClassifier, start_from
 from cavity.estimators.columns import RowTable
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
@@ -62,7 +63,8 @@ def compare_inference(
         As for `GaussianProcessClassifier.fit`.
     kernel, likelihood, optimizer, random_state
         As for `GaussianProcessClassifier`. Each method tunes the kernel by its own evidence;
-        "sequential", which has no gradient, uses finite differences.
+        "sequential", which has no gradient, uses finite differences. The ``kernel_`` of a fit to
+        more than two classes gives each binary problem the kernel that it has there.
     inference : sequence of str, optional
         Names of the methods; by default all that work with the likelihood.
 
@@ -81,10 +83,34 @@ def compare_inference(
         inference = sorted(n for n, cls in METHODS.items() if cls.serves(model))
     for name in inference:
         check_offers(model, method(name))
-    fit = GaussianProcessClassifier(
+    classifier = GaussianProcessClassifier(
         kernel, likelihood=likelihood, optimizer=optimizer, random_state=random_state
-    ).set_params
-    return Comparison(tuple(_row(fit(inference=name), X, y) for name in inference))
+    )
+    own = kernel.kernels if isinstance(kernel, CompoundKernel) else []
+    if own:
+        _check_kernels(own, len(np.unique(y)))
+        classifier.set_params(kernel=own[0], warm_start=True)
+    rows = []
+    for name in inference:
+        # A warm start would begin at the kernels of the method before.
+        start_from(classifier, own)
+        rows.append(_row(classifier.set_params(inference=name), X, y))
+    return Comparison(tuple(rows))
+
+
+def _check_kernels(kernels: Sequence[Any], n_classes: int) -> None:
+    """Refuse kernels that are not one for each class, all of one form."""
+    if n_classes < 3 or len(kernels) != n_classes:
+        raise ValueError(
+            "A CompoundKernel must hold a kernel for each of three or more classes; got "
+            f"{len(kernels)} kernels and {n_classes} classes. Give one kernel for all of them."
+        )
+    forms = [[(h.name, h.n_elements, h.fixed) for h in k.hyperparameters] for k in kernels]
+    if any(form != forms[0] for form in forms):
+        raise ValueError(
+            "The kernels of a CompoundKernel must have the same hyperparameters, as those of a "
+            f"fitted classifier do; got {list(map(str, kernels))}."
+        )
 
 
 def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow:

@@ -24,6 +24,7 @@ from cavity.resampling import (
     Scores,
     SizeSolution,
     mixtures,
+    solve_class_sizes,
     solve_on_blocks,
     solve_sizes,
 )
@@ -54,6 +55,9 @@ def learning_curve(
     hierarchical prior, the kernel is tuned again on twelve quarters and eight halves of the table,
     and the theory is averaged over these kernels. That takes about eight times as long as the fit
     at 200 rows, and six times at 500. Other tuning counts to first order, without refitting.
+
+    With multi_class="multinomial" the latent values of all classes are averaged over together,
+    correlated as they are. The matrices have n (C − 1) rows, of which there may be 4,000.
 
     The theory is that of exact inference for regression and of EP for classification, whatever the
     estimator uses.
@@ -111,8 +115,7 @@ def learning_curve(
     _check_theory(theory, resampling)
     inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
     theory = _theory_for(inputs, theory)
-    solver: Any = solve_sizes if inputs.dense else solve_on_blocks
-    solve = partial(solver, theory=theory, tol=tol, max_iter=max_iter)
+    solve = partial(_solver_of(inputs, theory), tol=tol, max_iter=max_iter)
     source_of = _source_of(inputs, theory, solve, random_state, n_kernels)
     with threads_for(inputs.rank):
         by_pool = map(partial(solve, sizes=inputs.sizes, law=resampling), inputs.pools)
@@ -145,6 +148,13 @@ def _theory_for(inputs: PoolInputs | BlockInputs, theory: str) -> str:
             "inducing points does not have: use theory='cavity'."
         )
     return theory
+
+
+def _solver_of(inputs: Any, theory: str) -> Callable[..., Any]:
+    """Return what finds averages from pool, sizes and law."""
+    if not inputs.dense:
+        return partial(solve_on_blocks, theory=theory)
+    return solve_class_sizes if inputs.joint else partial(solve_sizes, theory=theory)
 
 
 def _source_of(
@@ -227,7 +237,7 @@ class TheorySource(Source):
         each = zip(self.points, self.expanded, strict=True)
         pool_errors += absent * np.stack([new.error - old.error for new, old in each])
         means["pool_error"] = pool_errors @ share
-        G = np.array([np.mean([c.G @ share for c in of_size]) for of_size in pools])
+        G = np.array([np.mean([c.variance @ share for c in of_size]) for of_size in pools])
         means["posterior_variance"] = G * scores.scale**2
         return means
 
@@ -242,6 +252,7 @@ class TheorySource(Source):
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""
+        self.inputs.scores.check_measurable()
         score = partial(_measured, g)
         found = np.stack([score(self.inputs.scores, averages) for averages in self.held_out])
         return found @ self.inputs.share + self.price.measured(self.different, score)

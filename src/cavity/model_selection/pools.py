@@ -1,7 +1,8 @@
 """From an estimator and a table to the pools from which training sets are drawn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,19 +22,27 @@ from cavity.estimators.validation import (
     is_table,
     validate_inputs,
 )
-from cavity.likelihoods import Likelihood, likelihood
+from cavity.likelihoods import Likelihood, Probit, likelihood
 from cavity.likelihoods.gaussian import Gaussian
-from cavity.model_selection.block_pools import BlockInputs, block_pools, tuning_of, weights_of
+from cavity.model_selection.block_pools import (
+    BlockInputs,
+    block_pools,
+    class_tuning_of,
+    tuning_of,
+    weights_of,
+)
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
     Averages,
     BinaryScores,
+    ClassPool,
+    JointScores,
     MulticlassScores,
     Pool,
     RegressionScores,
     Scores,
-    TuningEffect,
+    check_size,
 )
 from cavity.resampling.scores import Losses, class_scores, target_scores
 
@@ -67,6 +76,11 @@ class PoolInputs:
     """Whether the covariances of all examples are a matrix."""
 
     @property
+    def joint(self) -> bool:
+        """Whether one model has the latent values of more than two classes."""
+        return self.fitted.coding is not None and self.fitted.coding.joint
+
+    @property
     def classes(self) -> Array | None:
         """The classes, in the order of their codes; None for a real target."""
         return getattr(self.model, "classes_", None)
@@ -84,7 +98,7 @@ class PoolInputs:
     @property
     def rank(self) -> int:
         """The size of the matrices that are factored."""
-        return self.n
+        return self.n * (self.fitted.coding.n_classes - 1) if self.joint else self.n
 
     def labels(self, index: Array) -> Array:
         """Return the labels of some examples."""
@@ -98,8 +112,11 @@ class PoolInputs:
         return likelihood(self.model.likelihood)
 
     @cached_property
-    def pools(self) -> list[Pool]:
-        """A pool for each latent function."""
+    def pools(self) -> list[Any]:
+        """A pool for each latent function, or one for all classes together."""
+        if self.joint:
+            check_size(self.n, self.fitted.coding.n_classes)
+            return [self._class_pool(self.fitted.processes[0])]
         each = zip(self.fitted.processes, self._targets(), strict=True)
         return [self._pool(process, y) for process, y in each]
 
@@ -108,11 +125,24 @@ class PoolInputs:
         coding = self.fitted.coding
         if coding is None:
             return [(self.y - self.fitted.origin) / self.fitted.scale]
-        if not coding.has_proba:
+        if coding.joint or not coding.has_proba:
             raise ValueError(
-                "Learning curves of more than two classes need multi_class='one_vs_rest'."
+                "Learning curves of more than two classes need multi_class='multinomial' or "
+                "'one_vs_rest'."
             )
         return [task.labels for task in coding.tasks(np.searchsorted(self.model.classes_, self.y))]
+
+    def _class_pool(self, process: FittedProcess) -> ClassPool:
+        """Return a pool of all classes. An example that is drawn twice keeps the kernel's noise."""
+        if self.likelihood != Probit():
+            raise ValueError(
+                "Learning curves of all classes together are those of likelihood='probit'; got "
+                f"{self.model.likelihood!r}. Use that, or multi_class='one_vs_rest'."
+            )
+        codes = np.searchsorted(self.model.classes_, self.y)
+        prior = DensePrior(process.rule.matrix(self.X))
+        tuning = self._tuning(process, class_tuning_of)
+        return ClassPool(prior, codes, self.fitted.coding.n_classes, self.share, tuning)
 
     def _pool(self, process: FittedProcess, y: Array) -> Pool:
         """Return a pool in which the likelihood includes the kernel's noise, if possible.
@@ -126,10 +156,11 @@ class PoolInputs:
         if likelihood is None:
             likelihood, noise = self.likelihood, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
-        loo, tuning = self._loo(process, noise, y), self._tuning(process, noise)
+        loo = self._loo(process, noise, y)
+        tuning = self._tuning(process, partial(tuning_of, noise=noise))
         return Pool(DensePrior(K), y, likelihood, self.share, loo, noise, tuning)
 
-    def _tuning(self, process: FittedProcess, noise: float) -> TuningEffect | None:
+    def _tuning(self, process: FittedProcess, effect_of: Callable[[FittedProcess], Any]) -> Any:
         """Return what tuning again changes, if the kernel was tuned on this very table."""
         place = self.fitted.rows.position
         if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
@@ -138,7 +169,7 @@ class PoolInputs:
             return None
         if not np.array_equal(process.X_train_[place], self.X):
             return None
-        found = tuning_of(process, noise)
+        found = effect_of(process)
         return None if found is None else found.part(place)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
@@ -157,6 +188,8 @@ class PoolInputs:
         if self.classes is None:
             found = self.fitted
             return RegressionScores(self.pools, float(found.scale), float(found.origin))
+        if self.joint:
+            return JointScores(self.pools)
         return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:

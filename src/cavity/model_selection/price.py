@@ -180,6 +180,8 @@ def is_priced(inputs: PoolInputs) -> bool:
     if any(process.given is None for process in inputs.fitted.processes):
         return False
     weight = inputs.fitted.processes[0].fits[0].problem.rows.weight
+    # Several sites of one example have its weight.
+    weight = weight[:: len(weight) // len(inputs.fitted.processes[0].X_train_)]
     return np.array_equal(weight, np.bincount(place, minlength=len(weight)))
 
 

@@ -18,11 +18,11 @@ from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.validation import select_rows
 from cavity.inference import Method, Problem, Report
-from cavity.likelihoods import Likelihood
-from cavity.priors import DensePrior
-from cavity.resampling import Averages, Pool
+from cavity.likelihoods import Likelihood, Probit
+from cavity.priors import ClassLabels, ClassPrior, DensePrior
+from cavity.resampling import Averages, ClassAverages, ClassPool, Pool
 from cavity.resampling.scores import Losses
-from cavity.sites import Marginals
+from cavity.sites import ClassMarginals, Marginals
 
 # Handing a small fit to a worker takes as long as the fit.
 _BATCH = 10
@@ -79,37 +79,46 @@ class Draws:
 class SizeRefits(NamedTuple):
     """What the refits to all training sets of one size, or to one of them, say about the pool.
 
-    ``latent`` are the marginals of each latent function, of shape (training sets, n); ``absent``
-    marks the examples that are not in a training set. ``noise`` is the variance, for each latent
-    function, that predictions have beyond that of the latent function and of the likelihood.
+    ``latent`` are the marginals of each latent function, of shape (training sets, n), or one
+    `ClassMarginals` of all classes; ``absent`` marks the examples that are not in a training set.
+    ``noise`` is the variance, for each latent function, that predictions have beyond that of the
+    latent function and of the likelihood.
     """
 
-    latent: list[Marginals]
+    latent: list[Any]
     absent: Array
     reports: list[Report]
     noise: list[Array]
 
     @property
-    def predictive(self) -> list[Marginals]:
+    def predictive(self) -> list[Any]:
         """What the likelihood sees: the latent functions with their noise."""
-        each = zip(self.latent, self.noise, strict=True)
-        return [Marginals(q.mean, q.variance + noise) for q, noise in each]
+        return list(map(_with_noise, self.latent, self.noise))
 
     def by_example(self, values: Array) -> Array:
         """Average over the training sets that an example is not in; NaN if it is in all of them."""
-        count = self.absent.sum(axis=0)
-        total = np.sum(np.where(self.absent, values, 0.0), axis=0)
+        absent = self.absent.reshape(self.absent.shape + (1,) * (values.ndim - 2))
+        count = absent.sum(axis=0)
+        total = np.sum(np.where(absent, values, 0.0), axis=0)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     @property
-    def averages(self) -> list[Averages]:
-        """Held-out averages of every latent function."""
+    def averages(self) -> list[Any]:
+        """Held-out averages of every latent function, or of all classes together."""
         n = np.maximum(self.absent.sum(axis=0), 1)
-        found = []
+        unbiased = n / np.maximum(n - 1, 1)
+        found: list[Any] = []
         for q in self.latent:
             R = self.by_example(q.mean)
-            V = self.by_example((q.mean - R) ** 2) * n / np.maximum(n - 1, 1)
-            found.append(Averages(self.by_example(q.variance), R, V))
+            off = q.mean - R
+            if isinstance(q, ClassMarginals):
+                V = self.by_example(off[..., :, None] * off[..., None, :])
+                G = self.by_example(q.covariance)
+                found.append(ClassAverages(G, R, V * unbiased[:, None, None]))
+            else:
+                found.append(
+                    Averages(self.by_example(q.variance), R, self.by_example(off**2) * unbiased)
+                )
         return found
 
     def held_out(self, losses: Losses) -> Losses:
@@ -122,10 +131,25 @@ class SizeRefits(NamedTuple):
         return Losses(error, log_loss, support=support)
 
 
-class Refit(NamedTuple):
-    """One latent function at the whole pool, fitted to some rows of it."""
+def _with_noise(q: Any, noise: Array) -> Any:
+    """Return marginals with noise added, the same for all classes."""
+    if isinstance(q, ClassMarginals):
+        eye = np.eye(q.mean.shape[-1])
+        return q._replace(covariance=q.covariance + noise[..., None, None] * eye)
+    return Marginals(q.mean, q.variance + noise)
 
-    latent: Marginals
+
+def latent_variance(q: Any) -> Array:
+    """Return the variance of a latent function, or the mean of those of all classes."""
+    if isinstance(q, ClassMarginals):
+        return np.trace(q.covariance, axis1=-2, axis2=-1) / q.mean.shape[-1]
+    return q.variance
+
+
+class Refit(NamedTuple):
+    """One latent function (or all classes) at the whole pool, fitted to some rows of it."""
+
+    latent: Any
     noise: Array
     report: Report
 
@@ -169,20 +193,44 @@ class Refitter:
 
 
 @dataclass(frozen=True)
+class JointRefitter:
+    """Fits one model of all classes to rows of a pool."""
+
+    pool: ClassPool
+    method: Method
+
+    def refit(self, rows: Array) -> list[Refit]:
+        """Fit to these rows and predict the whole pool."""
+        K, k, zero = self.pool.prior.K, self.pool.n_classes, np.zeros(len(self.pool.codes))
+        index, counts = np.unique(rows, return_counts=True)
+        if not len(rows):
+            nothing = np.zeros((len(K), k))
+            own = self.pool.prior.diag[:, None, None] * np.eye(k)
+            return [Refit(ClassMarginals(nothing, own), zero, Report(True, 0, 0.0, ""))]
+        weight = counts.astype(float)
+        labels = ClassLabels.of(self.pool.codes[index], k, weight)
+        prior = ClassPrior(K[np.ix_(index, index)], labels)
+        fit = self.method.fit(Problem(Probit(), prior, labels.rows(weight)))
+        return [Refit(fit.posterior.predict(K[:, index], self.pool.prior.diag), zero, fit.report)]
+
+
+@dataclass(frozen=True)
 class Retuner:
     """Fits copies of an estimator, each of which tunes its kernel on its own training set.
 
     Predictions are in the units of the ``scale`` and ``origin`` of the whole table's fit. A
     training set that lacks a class cannot be tuned on: it is left to ``fixed``, which has the
-    kernel of the whole table.
+    kernel of the whole table. ``noise``, the variance of a regressor's likelihood, is in units that
+    each fit has for itself.
     """
 
     estimator: Any
     X: Any
     y: Array
-    fixed: Refitter
+    fixed: Refits
     scale: float
     origin: float
+    noise: Any = 0.0
 
     def refit(self, rows: Array) -> list[Refit]:
         """Fit and tune on these rows, and predict the whole pool."""
@@ -198,11 +246,11 @@ class Retuner:
 
     def _refit(self, model: FittedModel, process: FittedProcess) -> Refit:
         [q], [fit], own = process.predict(self.X), process.fits, process.rule.noise(self.X)
+        if isinstance(q, ClassMarginals):
+            return Refit(_with_noise(q, -own), own, fit.report)
         unit, shift = model.scale / self.scale, (model.origin - self.origin) / self.scale
         latent = Marginals(q.mean * unit + shift, (q.variance - own) * unit**2)
-        # The likelihood's noise is given in units that each fit has for itself.
-        given = self.fixed.likelihood.noise_variance if model.coding is None else 0.0
-        return Refit(latent, own * unit**2 + given * (unit**2 - 1.0), fit.report)
+        return Refit(latent, own * unit**2 + self.noise * (unit**2 - 1.0), fit.report)
 
 
 def _refit_each(refits: Refits, n: int, draws: Sequence[Array]) -> list[SizeRefits]:
@@ -240,7 +288,9 @@ def refit_all(
             sys.stdout.write(f"{done}, {time.perf_counter() - begin:.1f} s so far\n")
             sys.stdout.flush()
         latent, absent, reports, noise = zip(*each, strict=True)
-        functions = [Marginals(*np.stack(q, axis=1)) for q in zip(*latent, strict=True)]
+        functions = [
+            type(q[0])(*map(np.stack, zip(*q, strict=True))) for q in zip(*latent, strict=True)
+        ]
         noises = [np.stack(own) for own in zip(*noise, strict=True)]
         all_reports = [report for of_refit in reports for report in of_refit]
         yield SizeRefits(functions, np.stack(absent), all_reports, noises)

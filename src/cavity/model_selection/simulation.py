@@ -16,7 +16,15 @@ from cavity.model_selection.block_pools import BlockInputs
 from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
 from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
-from cavity.model_selection.refits import Draws, Refitter, Retuner, SizeRefits, refit_all
+from cavity.model_selection.refits import (
+    Draws,
+    JointRefitter,
+    Refitter,
+    Retuner,
+    SizeRefits,
+    latent_variance,
+    refit_all,
+)
 from cavity.resampling.scores import Losses
 
 
@@ -107,14 +115,17 @@ def _dense(inputs: PoolInputs | BlockInputs) -> PoolInputs:
     )
 
 
-def _refitter(inputs: PoolInputs) -> Refitter:
+def _refitter(inputs: PoolInputs) -> Any:
     method = inputs.fitted.processes[0].fits[0].method
+    if inputs.joint:
+        return JointRefitter(inputs.pools[0], method)
     return Refitter(inputs.pools, inputs.likelihood, method)
 
 
 def _retuner(inputs: PoolInputs) -> Retuner:
     scores, fixed = inputs.scores, _refitter(inputs)
-    return Retuner(inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin)
+    noise = inputs.likelihood.noise_variance if inputs.classes is None else 0.0
+    return Retuner(inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin, noise)
 
 
 @dataclass(frozen=True)
@@ -133,6 +144,7 @@ class RefitSource(Source):
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""
         scores, share = self.inputs.scores, self.inputs.share
+        scores.check_measurable()
         found = np.stack([r.by_example(scores.measure(g, r.predictive)) for r in self.refits])
         for points in found:
             known = np.isfinite(points)
@@ -193,7 +205,7 @@ class RefitSource(Source):
             for name, values in losses._asdict().items()
             if values is not None
         }
-        G = np.mean([q.variance for q in refits.latent], axis=0)
+        G = np.mean([latent_variance(q) for q in refits.latent], axis=0)
         repeats["pool_error"] = losses.error @ share
         repeats["posterior_variance"] = G @ share * self.inputs.scores.scale**2
         return {name: self._mean(k, values) for name, values in repeats.items()}

@@ -81,6 +81,9 @@ class Posterior(Protocol):
     def local(self, seen: Any, sites: Sites | None) -> Local:
         """Return what the posterior says about each row of a block."""
 
+    def left_out(self, seen: Any, sites: Sites | None, weight: Array) -> Any:
+        """Return each row's latent values given all others; of w copies, one is left out."""
+
     def under(self, sums: Any) -> "Posterior":
         """Return the posterior with the same precisions and other sources ν."""
 
@@ -94,6 +97,35 @@ class Posterior(Protocol):
 
     def gradient(self, shares: Any) -> Array:
         """Return d log Z/d theta from the sum of the shares."""
+
+
+class ClassFactor(Protocol):
+    """The posterior covariance of several classes' latent values, factored in one way or another.
+
+    Sites are on differences of class values; the copies of an example are merged.
+    """
+
+    @property
+    def half_log_det(self) -> Any:
+        """½ log det(I + G T) of all differences of all copies."""
+
+    def alpha(self, nu: Array) -> Array:
+        """Return α of the differences under these sources."""
+
+    def variance(self) -> tuple[Array, Array]:
+        """Return the variance of each difference of one copy, and one minus τ times it."""
+
+    def differences(self) -> Array:
+        """Return the covariances (n, C − 1, C − 1) of f_y − f_j, j ≠ y, of each example."""
+
+    def explained(self, K_star: Array) -> Array:
+        """Return by how much the sites reduce the covariances (m, C, C) at new inputs."""
+
+    def pulled(self, scale: float) -> Array:
+        """Return this multiple of the slope of log det(I + G T) in K, a new matrix (n, n)."""
+
+    def covariance(self) -> Array:
+        """Return the covariance of all differences."""
 
 
 PRIORS: dict[str, Callable[[KernelRule, Any], Any]] = {}

@@ -19,16 +19,15 @@ from cavity.arrays import (
     copy,
     invert_lower,
     lower_gram,
-    lower_product,
     matmul,
     namespace,
     put,
     scale_both,
-    solve_lower,
     symmetric_product,
 )
 from cavity.priors.base import PRIORS, KernelRule
-from cavity.sites import Local, Marginals, Rows, Sites, Slope
+from cavity.priors.factor import Factor, half_log_det
+from cavity.sites import Local, Marginals, Rows, Sites, Slope, cavity
 
 # 1 − [B⁻¹]_ii carries an absolute error of a few eps: below this τ K the variance is recomputed.
 _CANCELS = 1e-5
@@ -49,6 +48,7 @@ class DensePrior:
     """
 
     dense: ClassVar[bool] = True
+    pre_solved: ClassVar[bool] = True
 
     def __init__(self, K: Array, rule: KernelRule | None = None, X: Any = None) -> None:
         self.K, self.rule = K, rule
@@ -124,37 +124,6 @@ class DensePrior:
         return self._inverse[1]
 
 
-class _Factor:
-    """chol(B), turned in place into its inverse when that is first needed."""
-
-    def __init__(self, L: Array) -> None:
-        self._L = L
-        self._inverted = False
-
-    @cached_property
-    def half_log_det(self) -> Array:
-        """Σ log L_ii = ½ log det B."""
-        return half_log_det(self._L) * (-1.0 if self._inverted else 1.0)
-
-    @property
-    def inverse(self) -> Array:
-        """L⁻¹; not to be modified."""
-        if not self._inverted:
-            self._L, self._inverted = invert_lower(self._L), True
-        return self._L
-
-    @cached_property
-    def inverse_diagonal(self) -> Array:
-        """[B⁻¹]_ii: the squared norms of the columns of L⁻¹."""
-        return column_square_sums(self.inverse)
-
-    def half_solve(self, V: Array, *, transpose: bool = False) -> Array:
-        """Return L⁻¹ V, or L⁻ᵀ V."""
-        if self._inverted:
-            return lower_product(self._L, V, transpose=transpose)
-        return solve_lower(self._L, V, transpose=transpose)
-
-
 class DensePosterior:
     """The Gaussian posterior of a dense prior under Gaussian sites.
 
@@ -178,8 +147,8 @@ class DensePosterior:
             self.alpha = alpha
 
     @cached_property
-    def _factor(self) -> _Factor:
-        return _Factor(cholesky(congruence_plus_identity(self.prior.K, self._s)))
+    def _factor(self) -> Factor:
+        return Factor(cholesky(congruence_plus_identity(self.prior.K, self._s)))
 
     @cached_property
     def half_log_det(self) -> Array:
@@ -219,6 +188,10 @@ class DensePosterior:
         """Return marginals with all that is needed to remove a site from them."""
         return self._local
 
+    def left_out(self, seen: Rows, sites: Sites | None, weight: Array) -> Marginals:
+        """Return the cavities: one copy of each example is left out."""
+        return cavity(self._local, weight)
+
     @cached_property
     def _local(self) -> Local:
         rest = self._factor.inverse_diagonal  # 1 − τ Σ_ii
@@ -247,7 +220,7 @@ class DensePosterior:
 
     def _explained(self, V: Array) -> Array:
         """Return ‖L⁻¹ S v‖² for each column v: the prior variance that the sites explain."""
-        return column_square_sums(self._factor.half_solve(self._s[:, None] * V))
+        return column_square_sums(self.whitened(V))
 
     def solve(self, v: Array) -> Array:
         """Return B⁻¹ v."""
@@ -279,12 +252,20 @@ class DensePosterior:
 
     def predict_covariance(self, K_star: Array, K_star_star: Array) -> Array:
         """Return the posterior covariance among new inputs."""
-        half = self._factor.half_solve(self._s[:, None] * K_star.T)
+        half = self.whitened(K_star.T)
         return K_star_star - matmul(half.T, half)
+
+    def whitened(self, V: Array) -> Array:
+        """Return L⁻¹ S V, whose products are what the sites take off covariances V."""
+        return self._factor.half_solve(self._s[:, None] * V)
 
     def covariance(self) -> Array:
         """Return the posterior covariance Σ of the training latent values."""
         return self.predict_covariance(self.prior.K, self.prior.K)
+
+    def separate(self) -> "tuple[DensePosterior, slice, float]":
+        """Return the posterior, its rows and into how many each was taken apart: none was."""
+        return self, slice(None), 1.0
 
     def cross_covariance(self, K_star: Array) -> Array:
         """Return posterior covariances of the training latent values with new ones, (n, m)."""
@@ -339,12 +320,6 @@ class DensePosterior:
         if slope.precision == 0.0:
             return namespace(self.prior.K).zeros_like(self.prior.K)
         return scale_both(self.B_inverse(), -0.5 * slope.precision * self._s, self._s)
-
-
-def half_log_det(L: Array) -> Array:
-    """Return Σ log L_ii."""
-    xp = namespace(L)
-    return xp.sum(xp.log(xp.linalg.diagonal(L)))
 
 
 PRIORS["dense"] = DensePrior.of

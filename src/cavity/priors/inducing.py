@@ -27,8 +27,8 @@ from cavity.arrays import (
     signed_gram,
 )
 from cavity.priors.base import PRIORS, KernelRule
-from cavity.priors.dense import half_log_det
-from cavity.sites import Local, Marginals, Rows, Sites, Slope
+from cavity.priors.factor import half_log_det
+from cavity.sites import Local, Marginals, Rows, Sites, Slope, cavity
 
 
 class Features(NamedTuple):
@@ -203,6 +203,10 @@ class InducingPosterior(NamedTuple):
     def local(self, seen: Features, sites: Sites | None) -> Local:
         """Return what the posterior says about each row of a block."""
         return self.values.local(seen, _given(seen, sites))
+
+    def left_out(self, seen: Features, sites: Sites | None, weight: Array) -> Marginals:
+        """Return the cavities: one copy of each example is left out."""
+        return cavity(self.local(seen, sites), weight)
 
     def under(self, sums: Sums) -> "InducingPosterior":
         """Return the posterior with the same precisions and other sources ν."""

@@ -4,7 +4,7 @@ K ≈ P P' + diag(r), exact on the diagonal: an inducing prior whose points are 
 """
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cavity.arrays import (
     Array,
@@ -15,7 +15,6 @@ from cavity.arrays import (
     namespace,
     pivots,
 )
-from cavity.priors.dense import DensePrior
 from cavity.priors.inducing import Features, Whitened, left_over
 from cavity.sites import Local, Sites
 
@@ -92,19 +91,20 @@ class InducingRowsPosterior:
         return (v - s * matmul(self.seen.P, pulled)) / e
 
 
-def low_rank_of(prior: DensePrior, *, rough: bool = True) -> InducingRows | None:
+def low_rank_of(prior: Any, *, rough: bool = True) -> InducingRows | None:
     """Return a low-rank approximation of a dense prior, or None if it would not pay.
 
     The points are chosen from every few rows by a pivoted Cholesky factorisation.
 
     Parameters
     ----------
-    prior : DensePrior
+    prior : DensePrior, or another that is a matrix
+        Only one that says it is ``pre_solved`` has an approximation.
     rough : bool
         Whether to accept an inexact one, if all of these rows matter.
     """
     K, n = prior.K, prior.size
-    if n < _FEWEST or not is_numpy_array(K):
+    if not prior.pre_solved or n < _FEWEST or not is_numpy_array(K):
         return None
     step = min(_SHARE, max(2, n // _ENOUGH))
     L, order = pivots(K[::step, ::step], _RTOL * float(prior.diag.max()))

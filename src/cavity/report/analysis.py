@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import __version__, compare_inference
 from cavity.report import parts
@@ -221,12 +221,9 @@ def compare_methods(
 ) -> list[Record]:
     """Compare all inference methods; a row of `compare_inference` for each.
 
-    If each class has its own kernel, their geometric mean is used. With ``tune``, each method tunes
-    the kernel by its own evidence.
+    If each class has its own kernel, so has each of the binary problems here. With ``tune``, each
+    method tunes the kernel by its own evidence.
     """
-    if isinstance(kernel, CompoundKernel):
-        theta = np.mean([part.theta for part in kernel.kernels], axis=0)
-        kernel = kernel.kernels[0].clone_with_theta(theta)
     with warnings.catch_warnings():
         # What matters, the table says; of odd targets the fit has warned.
         warnings.simplefilter("ignore")

@@ -18,11 +18,14 @@ from cavity.resampling.known import (
     periodic_squared_exponential,
     sollich_curve,
 )
+from cavity.resampling.label_scores import JointScores
+from cavity.resampling.label_sizes import ClassPool, ClassSolution, check_size, solve_class_sizes
+from cavity.resampling.labels import ClassAverages
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
 from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
-from cavity.resampling.tuning import TuningEffect
+from cavity.resampling.tuning import ClassTuning, TuningEffect
 
 __all__ = [
     "BLOCK_THEORIES",
@@ -32,7 +35,12 @@ __all__ = [
     "BinaryScores",
     "BlockPool",
     "BlockSolution",
+    "ClassAverages",
+    "ClassPool",
+    "ClassSolution",
+    "ClassTuning",
     "EffectiveSites",
+    "JointScores",
     "MulticlassScores",
     "Pool",
     "RegressionScores",
@@ -42,6 +50,7 @@ __all__ = [
     "Tally",
     "TuningEffect",
     "apparent_tally",
+    "check_size",
     "log_odds_against",
     "mixtures",
     "opper_vivarelli_bound",
@@ -50,6 +59,7 @@ __all__ = [
     "row_averages",
     "row_scores",
     "sollich_curve",
+    "solve_class_sizes",
     "solve_on_blocks",
     "solve_sizes",
     "tally",

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -38,20 +39,16 @@ class ClassScores(Scores):
 
     task = "classification"
 
-    def __init__(self, pools: Sequence[Targets]) -> None:
-        y = [pool.y for pool in pools]
-        super().__init__(pools, np.argmax(y, axis=0) if len(y) > 1 else (y[0] > 0.0).astype(int))
-
-    def losses(self, latent: Sequence[Marginals]) -> Losses:
+    def losses(self, latent: Sequence[Any]) -> Losses:
         """Return errors, log losses and Brier scores."""
         return class_scores(self.log_proba(latent), self.truth)
 
-    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+    def doubt(self, averages: Sequence[Any], support: Array) -> Array:
         """Return the log odds against each label."""
         return log_odds_against(support)
 
     def pool_error(
-        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
+        self, pool: Sequence[Any], held_out: Sequence[Any], occupancy: Occupancy, /
     ) -> Array:
         """Return the probability of a wrong class, for each number of draws by itself.
 
@@ -63,11 +60,11 @@ class ClassScores(Scores):
         return sum(p_s * wrong for p_s, wrong in each)
 
     @abstractmethod
-    def log_proba(self, latent: Sequence[Marginals]) -> Array:
+    def log_proba(self, latent: Sequence[Any]) -> Array:
         """Return log class probabilities of shape (..., n, classes) from given marginals."""
 
     @abstractmethod
-    def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
+    def wrong(self, averages: Sequence[Any], occupations: Array) -> Iterator[Array]:
         """Yield the probability of a wrong class where an example is drawn 0, 1, 2, ... times."""
 
 
@@ -81,6 +78,9 @@ def _drawn(pool: Targets, c: Averages, q: Marginals, occupations: Array) -> Iter
 
 class BinaryScores(ClassScores):
     """Scores of two classes, which one latent function separates."""
+
+    def __init__(self, pools: Sequence[Targets]) -> None:
+        super().__init__(pools, (pools[0].y > 0.0).astype(int))
 
     def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
@@ -139,19 +139,38 @@ def _root(x: Array, f: Array) -> Array:
     return np.clip(between, x0, x1)
 
 
-class MulticlassScores(ClassScores):
+class SeveralClassScores(ClassScores):
+    """What the scores of more than two classes have in common: averages by quasi-Monte Carlo."""
+
+    def __init__(self, pools: Sequence[Any], truth: Array, n_classes: int) -> None:
+        super().__init__(pools, truth)
+        self.several = n_classes
+
+    def prediction(self, latent: Sequence[Any]) -> Array:
+        """Raise an error: one number does not tell several classes apart."""
+        self.check_measurable()
+        return np.empty(0)
+
+
+def averaged_losses(losses: Losses) -> Losses:
+    """Average the scores of several predictions, the first axis, and set the support."""
+    error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
+    support = logsumexp(-losses.log_loss, axis=0) - np.log(len(losses.log_loss))
+    return Losses(error, log_loss, brier, support)
+
+
+class MulticlassScores(SeveralClassScores):
     """Scores of several classes, each with a latent function that separates it from the rest.
 
-    Their fields are taken to be independent given the example; averages over them are by
-    quasi-Monte Carlo.
+    Their fields are taken to be independent given the example.
     """
+
+    def __init__(self, pools: Sequence[Targets]) -> None:
+        super().__init__(pools, np.argmax([pool.y for pool in pools], axis=0), len(pools))
 
     def held_out(self, averages: Sequence[Averages]) -> Losses:
         """Return errors, log losses and Brier scores."""
-        losses = self.losses(self._fields(averages, _DRAWS))
-        error, log_loss, brier = (np.mean(np.asarray(part), axis=0) for part in losses[:3])
-        support = logsumexp(-losses.log_loss, axis=0) - np.log(_DRAWS)
-        return Losses(error, log_loss, brier, support)
+        return averaged_losses(self.losses(self._fields(averages, _DRAWS)))
 
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the share of fields that lead to a wrong class."""
@@ -164,13 +183,6 @@ class MulticlassScores(ClassScores):
         """Return normalised log probabilities."""
         log_p = self._unnormalised(latent)
         return log_p - logsumexp(log_p, axis=-1, keepdims=True)
-
-    def prediction(self, latent: Sequence[Marginals]) -> Array:
-        """Raise an error: one number does not tell several classes apart."""
-        raise ValueError(
-            "measure() needs a prediction of one number: two classes or a real target, not "
-            f"{len(self.pools)} classes."
-        )
 
     def _fields(self, averages: Sequence[Averages], count: int) -> list[Marginals]:
         """Return draws of every latent function that fill the space evenly."""

@@ -31,6 +31,11 @@ class Averages(NamedTuple):
         return self.G if self.chi is None else self.chi
 
     @property
+    def variance(self) -> Array:
+        """G, for those who do not ask how many latent functions there are."""
+        return self.G
+
+    @property
     def excess_response(self) -> Array | None:
         """χ − G: by how much the response exceeds the variance; None if there is no excess."""
         return None if self.chi is None else self.chi - self.G

@@ -71,7 +71,7 @@ class RepeatedSites:
             if np.all(done):
                 break
             f = np.stack([image.tau * c.variance, image.nu * scale]) - x
-            step = 2.0 / (s + 1.0) * f if last is None else _extrapolate(x, f, last)
+            step = 2.0 / (s + 1.0) * f if last is None else extrapolated(x, f, last)
             last = x, f
             x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
@@ -87,7 +87,7 @@ class RepeatedSites:
         return match(with_others, self._likelihood.tilted(self._y, with_others))
 
 
-def _extrapolate(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
+def extrapolated(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
     """Return the step to the end of the line through the last two, for each example by itself."""
     dx, df = x - last[0], f - last[1]
     tiny = np.finfo(float).tiny

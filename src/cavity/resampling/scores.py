@@ -6,7 +6,7 @@ posterior mean there is h ~ N(R, V), its posterior variance G. Every average sco
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -79,43 +79,54 @@ def field_grid() -> tuple[Array, Array]:
 class Scores(ABC):
     """Average scores of predictions from training sets out of pools, one per latent function.
 
-    Predictions are compared with ``truth``: classes 0, 1, ..., or a target.
+    Predictions are compared with ``truth``: classes 0, 1, ..., or a target. Averages and marginals
+    are one for each latent function, or one of all classes together.
     """
 
     task: str
     scale, origin = 1.0, 0.0
+    several = 0
+    """How many classes there are, if one number does not tell them apart."""
 
-    def __init__(self, pools: Sequence[Targets], truth: Array) -> None:
+    def __init__(self, pools: Sequence[Any], truth: Array) -> None:
         self.pools, self.truth = pools, truth
 
     @abstractmethod
-    def held_out(self, averages: Sequence[Averages]) -> Losses:
+    def held_out(self, averages: Sequence[Any]) -> Losses:
         """Return the scores at examples that were not trained on."""
 
     @abstractmethod
     def pool_error(
-        self, pool: Sequence[Averages], held_out: Sequence[Averages], occupancy: Occupancy, /
+        self, pool: Sequence[Any], held_out: Sequence[Any], occupancy: Occupancy, /
     ) -> Array:
         """Return the expected error at each example of the pool, drawn or not."""
 
     @abstractmethod
-    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
+    def doubt(self, averages: Sequence[Any], support: Array) -> Array:
         """Return the doubt about each label, given its held-out averages and its support."""
 
     @abstractmethod
-    def losses(self, latent: Sequence[Marginals]) -> Losses:
+    def losses(self, latent: Sequence[Any]) -> Losses:
         """Return the scores of given predictions, marginals of shape (..., n), at each example."""
 
     @abstractmethod
-    def prediction(self, latent: Sequence[Marginals]) -> Array:
+    def prediction(self, latent: Sequence[Any]) -> Array:
         """Return the probability of the second class, or the target, from given marginals."""
 
-    def measure(self, g: Callable[[Array, Array], Array], latent: Sequence[Marginals]) -> Array:
+    def check_measurable(self) -> None:
+        """Raise a ValueError if predictions are not one number."""
+        if self.several:
+            raise ValueError(
+                "measure() needs a prediction of one number: two classes or a real target, not "
+                f"{self.several} classes."
+            )
+
+    def measure(self, g: Callable[[Array, Array], Array], latent: Sequence[Any]) -> Array:
         """Return g(prediction, truth), of the shape of the marginals."""
         p = self.prediction(latent)
         return np.broadcast_to(g(p, np.broadcast_to(self.truth.astype(float), p.shape)), p.shape)
 
-    def predicted(self, by_size: Sequence[Sequence[Averages]]) -> tuple[Array, Array]:
+    def predicted(self, by_size: Sequence[Sequence[Any]]) -> tuple[Array, Array]:
         """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes)."""
         parts = np.array([[(c.R, c.V) for c in averages] for averages in by_size])
         mean, variance = np.moveaxis(parts, (2, 3), (0, 2))

@@ -1,5 +1,9 @@
 """Averages over training sets of many sizes: each size starts from where its neighbours lead."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 from scipy.interpolate import KroghInterpolator
 
@@ -8,7 +12,7 @@ from cavity.resampling.averaged import SizeSolution, pack, prior_cavities, solve
 from cavity.resampling.groups import groups_of
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pairs import with_pairs
-from cavity.resampling.pool import Averages, Pool
+from cavity.resampling.pool import Pool
 from cavity.resampling.theories import cavity_theory, variational_theory
 
 THEORIES = ("cavity", "pairs", "variational")
@@ -53,7 +57,7 @@ def solve_sizes(
     groups = groups_of(pool) if pool.likelihood.quadratic and theory != "variational" else None
     rows, pool = pool, pool if groups is None else groups.merged
     found: dict[int, SizeSolution] = {}
-    path = SizePath(pool)
+    path = _path_of(pool)
     # Downwards from all examples if a fit to them is known, else upwards from none.
     for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
         draws, guess = sizes[k] * rows.share, path.guess(sizes[k])
@@ -75,26 +79,38 @@ def solve_sizes(
     return [found[k] for k in range(len(sizes))]
 
 
+def _path_of(pool: Pool) -> "SizePath":
+    """Return a path that begins at the prior, or at the cavities of a fit to all examples."""
+    own = {"scale": pool.prior.diag}
+    path = SizePath(prior_cavities(pool.prior), partial(pack, **own), partial(unpack, **own))
+    if pool.loo is not None:
+        path.add(pool.prior.size, pool.loo)
+    return path
+
+
 class SizePath:
-    """The cavities of the sizes solved so far, and where they lead for the next one."""
+    """The cavities of the sizes solved so far, and where they lead for the next one.
 
-    def __init__(self, pool: Pool) -> None:
-        self._prior = pool.prior
+    Cavities become vectors by ``pack``; before anything is solved the guess is ``start``.
+    """
+
+    def __init__(
+        self, start: Any, pack: Callable[[Any], Array], unpack: Callable[[Array], Any]
+    ) -> None:
+        self._start, self._pack, self._unpack = start, pack, unpack
         self._solved: list[tuple[float, Array]] = []
-        if pool.loo is not None:
-            self.add(pool.prior.size, pool.loo)
 
-    def add(self, size: float, cavities: Averages) -> None:
+    def add(self, size: float, cavities: Any) -> None:
         """Keep the cavities of a size, and those of the last few others."""
-        here = float(np.log(size)), pack(cavities, self._prior.diag)
+        here = float(np.log(size)), self._pack(cavities)
         others = [solved for solved in self._solved if solved[0] != here[0]]
         self._solved = [*others[1 - _BACK :], here]
 
-    def guess(self, size: float) -> Averages:
+    def guess(self, size: float) -> Any:
         """Return cavities on the polynomial, in the log of the size, through the last ones."""
         if not self._solved:
-            return prior_cavities(self._prior)
+            return self._start
         log_m, x = zip(*self._solved, strict=True)
         far = abs(np.log(size) - log_m[-1]) > _FAR * np.ptp(log_m)
         there = x[-1] if far else KroghInterpolator(log_m, np.stack(x))(np.log(size))
-        return unpack(there, self._prior.diag)
+        return self._unpack(there)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.resampling.labels import ClassAverages, helmert, trace, transposed
 from cavity.resampling.pool import Averages, mixed
 
 _MOST = 2.0
@@ -42,10 +43,56 @@ class TuningEffect(NamedTuple):
         """Return held-out averages over training sets with this share of the rows."""
         if c.parts:
             return mixed(tuple((p, self(part, share)) for p, part in c.parts))
-        scatter = 1.0 / (1.0 + share * self.information) - 1.0 / (1.0 + self.information)
+        scatter = self.wider * scattered(self.information, share)
         # A first order in θ says nothing about moves far larger than what is uncertain anyway.
-        more = np.minimum(self.wider * (self.scatter @ np.maximum(scatter, 0.0)), _MOST * c.G)
+        more = np.minimum(self.scatter @ scatter, _MOST * c.G)
         floor = np.finfo(float).eps * c.G
         G = np.maximum((c.G + self.noise) * np.exp(self.growth) - self.noise, floor)
         chi = None if c.chi is None else c.chi * G / c.G
         return Averages(G, c.R + self.shift, c.V + more, chi)
+
+
+class ClassTuning(NamedTuple):
+    """The same for the latent values of several classes; ``shift`` has a column for each."""
+
+    shift: Array
+    growth: Array
+    """Matrices M that take each covariance G to M G M', of shape (n, C, C)."""
+    scatter: Array
+    """Products of the changes of the classes' predictions, of shape (n, k, C, C)."""
+    information: Array
+    wider: float = 1.0
+
+    @classmethod
+    def between(
+        cls, here: Any, there: Any, scatter: Array, information: Array, wider: float
+    ) -> "ClassTuning":
+        """Return the effect that takes cavities here to those there, but for what is in common."""
+        H = helmert(here.mean.shape[1])
+        before, after = (np.linalg.cholesky(H.T @ q.covariance @ H) for q in (here, there))
+        growth = H @ after @ np.linalg.solve(before, H.T) + 1.0 / len(H)
+        return cls(there.mean - here.mean, growth, scatter, information, wider)
+
+    def part(self, rows: Any) -> "ClassTuning":
+        """Return the effect on some of the rows."""
+        shift, growth, scatter = self.shift[rows], self.growth[rows], self.scatter[rows]
+        return self._replace(shift=shift, growth=growth, scatter=scatter)
+
+    def __call__(self, c: ClassAverages, share: float) -> ClassAverages:
+        """Return held-out averages over training sets with this share of the rows."""
+        scatter = self.wider * scattered(self.information, share)
+        more = np.einsum("nkab,k->nab", self.scatter, scatter)
+        # What all classes have in common is no limit.
+        most = _MOST * (trace(c.G) - np.mean(np.sum(c.G, axis=2), axis=1))
+        more *= (most / np.maximum(trace(more), most))[:, None, None]
+        chi = None if c.chi is None else self._grown(c.chi)
+        return ClassAverages(self._grown(c.G), c.R + self.shift, c.V + more, chi)
+
+    def _grown(self, G: Array) -> Array:
+        return np.asarray(self.growth @ G @ transposed(self.growth))
+
+
+def scattered(information: Array, share: float) -> Array:
+    """Return how much less a share of the rows tells about each direction than all of them."""
+    more = 1.0 / (1.0 + share * information) - 1.0 / (1.0 + information)
+    return np.maximum(more, 0.0)

@@ -129,12 +129,16 @@ def likelihood_to_json(likelihood: Any) -> Any:
     names = [name for name, cls in REGISTRY.items() if cls is type(likelihood)]
     own = type(likelihood).__module__.startswith("cavity.")
     values = {f.name: getattr(likelihood, f.name) for f in fields(likelihood)} if own else {}
-    if not names or not own or not all(np.ndim(value) == 0 for value in values.values()):
+    plain = all(isinstance(value, tuple) or np.ndim(value) == 0 for value in values.values())
+    if not names or not own or not plain:
         raise StorageError(
             "only this library's own likelihoods, the same for all examples, can be stored; got "
             f"{short(likelihood)}"
         )
-    return {"likelihood": names[0], "parameters": {k: float(v) for k, v in values.items()}}
+    return {
+        "likelihood": names[0],
+        "parameters": {k: _number_to_json(v) for k, v in values.items()},
+    }
 
 
 def likelihood_from_json(found: Any) -> Any:
@@ -143,10 +147,27 @@ def likelihood_from_json(found: Any) -> Any:
         return found
     try:
         cls = REGISTRY[found["likelihood"]]
-        built: Likelihood = cls(**{key: float(v) for key, v in found["parameters"].items()})
+        given = {key: _number_from_json(value) for key, value in found["parameters"].items()}
+        built: Likelihood = cls(**given)
+        # Fails here, not later, if a parameter makes no sense.
+        if not np.all(built.bounds[:, 0] <= built.bounds[:, 1]):
+            raise ValueError("limits that exclude each other")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StorageError(f"a stored likelihood is invalid: {short(found)}") from error
     return built
+
+
+def _number_to_json(value: Any) -> Any:
+    """Return a parameter: a number, "fixed", None, or a tuple of numbers."""
+    if value is None or isinstance(value, str):
+        return value
+    return [float(item) for item in value] if isinstance(value, tuple) else float(value)
+
+
+def _number_from_json(found: Any) -> Any:
+    if found is None or found == "fixed":
+        return found
+    return tuple(float(item) for item in found) if isinstance(found, list) else float(found)
 
 
 def labels_to_json(labels: Array) -> Any:

@@ -25,9 +25,11 @@ def check_likelihood(
 ) -> None:
     """Check that a likelihood is what it says, on some targets.
 
-    Derivatives are those of the log density, which is concave; moments agree with adaptive
-    quadrature, with their own derivatives and with the numerical defaults; samples follow the
-    density and its support; the first power changes nothing; what is not offered is refused.
+    Derivatives are those of the log density, which is concave if it says so; moments agree with
+    adaptive quadrature, with their own derivatives and with the numerical defaults; the bound of a
+    mixture is one; samples follow the density, its support and its distribution function; the
+    response agrees with quadrature; parameters have bounds and derivatives; the first power
+    changes nothing; what is not offered is refused.
 
     Parameters
     ----------
@@ -46,15 +48,22 @@ def check_likelihood(
     """
     ys = _a_few(lik.support) if ys is None else ys
     _check_offers(lik, ys[0])
+    lik.check_targets(np.asarray(ys))
     for y in ys:
         _check_tilted(lik, y)
         _check_power(lik, y)
         if "derivatives" in lik.offers:
             _check_derivatives(lik, y)
+            _check_parameters(lik, y)
+        if "derivatives" in lik.offers and lik.concave:
             _check_defaults(lik, y)
+        if "mixture" in lik.offers:
+            _check_mixture(lik, y)
         if "expected" in lik.offers:
             _check_expected(lik, y)
     _check_samples(lik, ys, draws)
+    if _is_given(lambda: lik.mean(_MEANS)):
+        _check_response(lik, draws)
 
 
 def _a_few(support: str) -> Array:
@@ -82,6 +91,7 @@ def _check_offers(lik: Likelihood, y: float) -> None:
         "tilted": lambda: lik.tilted(y, _grid()),
         "derivatives": lambda: lik.derivatives(y, _MEANS),
         "expected": lambda: lik.expected(y, _grid()),
+        "mixture": lambda: lik.mixture(y, _grid()),
     }
     assert "tilted" in lik.offers, "a likelihood must offer tilted moments"
     assert lik.offers <= known.keys(), f"offers may contain only {sorted(known)}"
@@ -90,11 +100,16 @@ def _check_offers(lik: Likelihood, y: float) -> None:
         assert not np.any(d3), "log p is not quadratic"
         assert np.all(d2 == d2[0]), "the curvature of log p is not constant"
     for name in known.keys() - lik.offers:
-        try:
-            known[name]()
-        except ValueError:
-            continue
-        raise AssertionError(f"{name} is not offered, but does not raise an error either")
+        assert not _is_given(known[name]), f"{name} is not offered, but does not raise an error"
+
+
+def _is_given(what: Callable[[], Any]) -> bool:
+    """Whether something comes back, and not an error that says why it does not."""
+    try:
+        what()
+    except ValueError:
+        return False
+    return True
 
 
 def _check_derivatives(lik: Likelihood, y: float) -> None:
@@ -110,7 +125,42 @@ def _check_derivatives(lik: Likelihood, y: float) -> None:
         size = 1.0 + np.max(np.abs(function(f)))
         message = f"derivatives(y, f)[{k}] is not the derivative of what comes before it"
         assert_allclose(d, _slope(function, f), rtol=1e-8, atol=1e-9 * size, err_msg=message)
-    assert np.all(d2 <= 0.0), "log p(y|f) is not concave in f"
+    assert np.all(d2 <= 0.0) or not lik.concave, "log p(y|f) is not concave in f"
+
+
+def _check_parameters(lik: Likelihood, y: float) -> None:
+    theta, (low, high) = lik.theta, lik.bounds.T
+    assert len(lik.names) == len(theta), "names and theta differ in length"
+    assert np.all((low <= theta) & (theta <= high)), "theta is not within its bounds"
+    f = np.linspace(-2.0, 2.0, 5)
+    again = lik.with_theta(theta).log_prob(y, f)
+    assert_allclose(again, lik.log_prob(y, f), rtol=1e-10, err_msg="with_theta(theta)")
+    slopes = lik.in_theta(lambda other: other.log_prob(y, f))
+    for k, e in enumerate(1e-4 * np.eye(len(theta))):
+        ends = [lik.with_theta(theta + h * e).log_prob(y, f) for h in (-1.0, 1.0)]
+        message = f"in_theta is not the derivative in {lik.names[k]}"
+        # Second-order differences: 1e-8 of the third derivative.
+        assert_allclose(
+            slopes[k], (ends[1] - ends[0]) / 2e-4, rtol=1e-5, atol=1e-6, err_msg=message
+        )
+
+
+def _check_mixture(lik: Likelihood, y: float) -> None:
+    q = _grid()
+    bound, d1, d2 = lik.mixture(y, q)
+    truth = _quad(lambda f: lik.log_prob(y, f), q)
+    assert np.all(bound <= truth + 1e-9 * np.abs(truth)), "mixture: not a lower bound of E log p"
+    assert np.all(bound <= lik.tilted(y, q).log_z), "mixture: not a lower bound of log E p"
+    assert np.all(d2 <= 0.0), "mixture: a site has a negative precision"
+
+    def at(h: float) -> Array:
+        return lik.mixture(y, Marginals(q.mean, q.variance * np.exp(h))).log_z
+
+    along = _slope(lambda m: lik.mixture(y, Marginals(m, q.variance)).log_z, q.mean)
+    # Differences of fourth order keep about ten digits.
+    assert_allclose(d1, along, rtol=1e-7, atol=1e-8, err_msg="mixture: d1 is not its slope")
+    got, message = 0.5 * d2 * q.variance, "mixture: d2 is not twice its slope in the variance"
+    assert_allclose(got, slope(at, _STEP), rtol=1e-7, atol=1e-8, err_msg=message)
 
 
 def _check_tilted(lik: Likelihood, y: float) -> None:
@@ -118,7 +168,7 @@ def _check_tilted(lik: Likelihood, y: float) -> None:
     moments = lik.tilted(y, c)
     truth = np.log(_quad(lambda f: np.exp(lik.log_prob(y, f)), c))
     _close(moments.log_z, truth, 1e-8, "tilted: log_z is not log E p(y|f)")
-    _check_slopes("tilted", lambda m: lik.tilted(y, Marginals(m, c.variance)), c.mean)
+    _check_slopes("tilted", lik, lambda m: lik.tilted(y, Marginals(m, c.variance)), c.mean)
     v = c.variance
     c3, c4 = lik.cumulants(y, c)
     # Differences of d2 lose nine digits at second order, on cumulants measured in units of v.
@@ -129,21 +179,23 @@ def _check_tilted(lik: Likelihood, y: float) -> None:
     assert_allclose(c4 / v**2, v**2 * fourth, atol=1e-5, err_msg="cumulants: the fourth")
 
 
-def _check_slopes(name: str, moments: Callable[[Array], Moments], m: Array) -> None:
+def _check_slopes(
+    name: str, lik: Likelihood, moments: Callable[[Array], Moments], m: Array
+) -> None:
     _, d1, d2 = moments(m)
     # Difference quotients keep about ten digits, of numbers of order one.
     for got, k in ((d1, 0), (d2, 1)):
         slope = _slope(lambda x, k=k: moments(x)[k], m)  # type: ignore[misc]
         message = f"{name}: d{k + 1} is not the derivative of what comes before it"
         assert_allclose(got, slope, rtol=1e-7, atol=1e-8, err_msg=message)
-    assert np.all(d2 <= 0.0), f"{name}: d2 is positive for a log-concave likelihood"
+    assert np.all(d2 <= 0.0) or not lik.concave, f"{name}: d2 > 0 for a log-concave likelihood"
 
 
 def _check_expected(lik: Likelihood, y: float) -> None:
     q = _grid()
     truth = _quad(lambda f: lik.log_prob(y, f), q)
     _close(lik.expected(y, q).log_z, truth, 1e-8, "expected: not E log p(y|f)")
-    _check_slopes("expected", lambda m: lik.expected(y, Marginals(m, q.variance)), q.mean)
+    _check_slopes("expected", lik, lambda m: lik.expected(y, Marginals(m, q.variance)), q.mean)
 
 
 def _check_defaults(lik: Likelihood, y: float) -> None:
@@ -171,33 +223,83 @@ def _check_power(lik: Likelihood, y: float) -> None:
     f = np.linspace(-3.0, 3.0, 7)
     message = "power(1.0) changes the likelihood"
     assert_allclose(first.log_prob(y, f), lik.log_prob(y, f), rtol=1e-12, err_msg=message)
+    if "tilted" not in first.offers:
+        return
     for got, truth in zip(first.tilted(y, _grid()), lik.tilted(y, _grid()), strict=True):
-        assert_allclose(got, truth, rtol=1e-8, atol=1e-300, err_msg=message)
+        _close(got, truth, 1e-8, message)
 
 
 def _check_samples(lik: Likelihood, ys: Sequence[float], draws: int) -> None:
     rng = np.random.default_rng(0)
-    discrete = lik.support in {"signs", "counts"}
     for f in (-0.8, 0.3, 1.5):
         sample = lik.sample(np.full(draws, f), rng)
         assert np.all(SUPPORTS[lik.support](sample)), f"samples are not {lik.support}"
         for y in ys:
-            p = _probability(lik, y, f) if discrete else _cumulative(lik, y, f)
-            share = np.mean(sample == y if discrete else sample <= y)
+            p, below = _distribution(lik, y, f)
+            share = np.mean(sample <= y if below else sample == y)
             # Five standard errors: a false alarm in a million.
             tolerance = 5.0 * np.sqrt(max(p * (1.0 - p), 0.0) / draws) + 1e-9
             message = f"samples at f = {f} do not follow exp(log_prob) at y = {y}"
             assert abs(share - p) <= tolerance, message
+        if "derivatives" in lik.offers and lik.support != "signs":
+            _check_scores(lik, sample, f)
+
+
+def _check_scores(lik: Likelihood, sample: Array, f: float) -> None:
+    """Compare with two averages that vanish for every density: of ∂log p, and of (∂²p)/p."""
+    d1, d2, _ = lik.derivatives(sample, np.full(len(sample), f))
+    for what in (d1, d2 + d1**2):
+        error = np.std(what) / np.sqrt(len(sample))
+        message = f"samples at f = {f} do not follow exp(log_prob)"
+        assert abs(np.mean(what)) <= 6.0 * error, message
+
+
+def _distribution(lik: Likelihood, y: float, f: float) -> tuple[float, bool]:
+    """Return P(Y ≤ y) and True, or P(Y = y) and False, after comparing the two where they exist."""
+    at = np.array([f])
+    if lik.support == "signs":
+        return _probability(lik, y, f), False
+    if not _is_given(lambda: lik.cdf(y, at)):
+        if lik.support in {"counts", "codes"}:
+            return _probability(lik, y, f), False
+        start = 0.0 if lik.support == "positive" else -np.inf
+        return float(integrate.quad(lambda t: _probability(lik, t, f), start, y)[0]), True
+
+    def below(t: float) -> float:
+        return float(lik.cdf(t, at)[0])
+
+    if lik.support in {"counts", "codes"}:
+        jump = below(y) - below(y - 1.0)
+    else:
+        jump = float(slope(lambda h: np.asarray(below(y + h)), _STEP * min(1.0, abs(y))))
+    p, message = _probability(lik, y, f), f"cdf at y = {y} does not belong to log_prob"
+    # Where the distribution function is flat no target can be: a limit stands for all beyond it.
+    assert jump == 0.0 or abs(jump - p) <= 1e-7 * (1.0 + p), message
+    return below(y), True
 
 
 def _probability(lik: Likelihood, y: float, f: float) -> float:
     return float(np.exp(lik.log_prob(y, np.array([f])))[0])
 
 
-def _cumulative(lik: Likelihood, y: float, f: float) -> float:
-    start = 0.0 if lik.support == "positive" else -np.inf
-    value, _ = integrate.quad(lambda t: _probability(lik, t, f), start, y)
-    return float(value)
+def _check_response(lik: Likelihood, draws: int) -> None:
+    """Compare with averages over the Gaussian, and the averages with samples."""
+    rng, f = np.random.default_rng(1), np.array([-0.8, 0.3, 1.5])
+    sample = lik.sample(np.repeat(f[:, None], draws, axis=1), rng)
+    mean, variance = lik.mean(f), lik.variance(f)
+    # What is too rare to be drawn counts up to ten times.
+    error = np.std(sample, axis=1) / np.sqrt(draws) + 2.0 / draws
+    assert np.all(np.abs(np.mean(sample, axis=1) - mean) <= 6.0 * error), "mean(f) of samples"
+    square = (sample - mean[:, None]) ** 2
+    error = np.std(square, axis=1) / np.sqrt(draws) + 2.0 / draws
+    # A variance that is infinite, or is known badly since squares hardly have one, tells nothing.
+    known = np.isfinite(variance) & (error < 0.05 * variance)
+    gap = np.abs(np.mean(square, axis=1) - variance)
+    assert np.all((gap <= 6.0 * error) | ~known), "variance(f) is not that of samples"
+    q = Marginals(*(x.ravel() for x in np.meshgrid([-3.0, 0.2, 2.0], [0.01, 1.0, 4.0])))
+    got, (m, v) = lik.response(q), numerical.response(lik, q)
+    _close(got.mean, m, 1e-8, "response: the mean")
+    _close(got.variance, v, 1e-8, "response: the variance")
 
 
 def _quad(function: Callable[[Array], Array], q: Marginals) -> Array:
@@ -211,9 +313,9 @@ def _quad_one(function: Callable[[Array], Array], m: float, v: float) -> float:
     def integrand(f: float) -> Any:
         return function(np.array([f]))[0] * np.exp(-0.5 * (f - m) ** 2 / v)
 
-    # The Gaussian is below 1e-31 beyond twelve standard deviations.
-    ends = {m + k * sd for k in (-12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0)}
-    edges = sorted(ends | {x for x in (-4.0, 0.0, 4.0) if abs(x - m) < 12.0 * sd})
+    # A target that contradicts the Gaussian counts up to twenty standard deviations away.
+    ends = {m + k * sd for k in (-20.0, -12.0, -6.0, -3.0, 0.0, 3.0, 6.0, 12.0, 20.0)}
+    edges = sorted(ends | {x for x in (-4.0, 0.0, 4.0) if abs(x - m) < 20.0 * sd})
     parts = [
         integrate.quad(integrand, a, b, epsabs=1e-300, epsrel=1e-11, limit=200)[0]
         for a, b in pairwise(edges)
