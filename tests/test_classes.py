@@ -183,13 +183,13 @@ def test_three_classes_golden():
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
-@pytest.mark.parametrize("amplitude", [1e-6, 1e3, 1e6])
+@pytest.mark.parametrize("amplitude", [1e-6, 1e6])
 def test_hostile_problems_converge(n_classes, amplitude):
     """Separable labels or coin flips, wide priors or none: EP converges."""
     for seed in range(3):
-        X, codes = table(n_classes, 20, seed)
+        X, codes = table(n_classes, 15, seed)
         if seed:
-            codes = np.argsort(np.argsort(X[:, 0])) * n_classes // 20
+            codes = np.argsort(np.argsort(X[:, 0])) * n_classes // 15
         kernel = amplitude * RBF(1.0 if seed < 2 else 10.0) + WhiteKernel(1e-8 * amplitude)
         fit = fitted(EP(), X, codes, n_classes, kernel)
         assert fit.report.converged, fit.report.message

@@ -59,6 +59,8 @@ PAIRS = [
     if METHODS[m].has_gradient and METHODS[m].serves(REGISTRY[lik]())
 ]
 
+WITH_EVERY_KERNEL = {"gaussian", "probit", "logit", "student_t"}
+
 
 def data(n=N, seed=0):
     rng = np.random.default_rng(seed)
@@ -87,7 +89,7 @@ def differences(value, theta, h=1e-4):
 
 
 def check(ev):
-    theta = ev.rule.theta
+    theta = ev.theta
     here = ev.at(theta)
     value, gradient = here.value, here.gradient
     assert value == pytest.approx(ev.at(theta).value, rel=1e-12)
@@ -96,10 +98,12 @@ def check(ev):
     np.testing.assert_allclose(gradient, truth, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize(("name", "lik"), PAIRS)
+@pytest.mark.parametrize(
+    ("name", "lik", "kernel"),
+    [(*pair, k) for pair in PAIRS for k in KERNELS if k == "rbf" or pair[1] in WITH_EVERY_KERNEL],
+)
 def test_gradient(name, lik, kernel):
-    """The gradient in every log hyperparameter is that of the evidence."""
+    """The gradient in every log hyperparameter, the likelihood's too, is that of the evidence."""
     check(evidence(KERNELS[kernel], method(name, tol=1e-11), lik))
 
 

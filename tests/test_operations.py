@@ -14,8 +14,8 @@ SLACK = 1.05
 """An iteration more or less, where rounding decides."""
 MATRICES = 5.0
 """The most n × n matrices that an evaluation with its gradient may hold at a time."""
-MOST_MATRICES = {"10 classes memory 1000": 14.0}
-"""Class by class, C + 4 of them."""
+MOST_MATRICES = {"10 classes memory 1000": 15.5}
+"""Class by class: K, one for each class, their sum, the slope, and what the kernel needs."""
 LESS = 0.99
 """What counts as cheaper."""
 SLOW = {"EP fit 1000", "EP fit 1600", "Laplace fit 1000", "Laplace fit 1600"}

@@ -147,7 +147,7 @@ class Evaluation:
     @cached_property
     def gradient(self) -> Array:
         """Its gradient in theta."""
-        if self.evidence.method.has_gradient:
+        if self.evidence.method.has_slopes(self.likelihood):
             return np.sum([fit.gradient() for fit in self.fits], axis=0)
         steps = _DIFFERENCE * np.eye(len(self.theta))
         value = [[self.evidence.at(self.theta + s).value for s in (step, -step)] for step in steps]

@@ -122,6 +122,10 @@ class Method(ABC):
         """
         return lambda likelihood: rows.weight * self.moments(likelihood, rows, local).log_z
 
+    def has_slopes(self, likelihood: Likelihood) -> bool:
+        """Whether gradients are known, also in the parameters of this likelihood."""
+        return self.has_gradient
+
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Find the approximate posterior and its evidence."""
         return self.driver(problem)(self, problem, start)

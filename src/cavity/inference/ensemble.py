@@ -30,6 +30,10 @@ class Ensemble(Method):
         """It needs the inverse of the covariance matrix."""
         return True
 
+    def has_slopes(self, likelihood: Likelihood) -> bool:
+        """Only in the kernel's: the noise is in λ and in the determinants, too."""
+        return not likelihood.names
+
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Solve the mean field equations by Newton's method."""
         if not problem.prior.dense:

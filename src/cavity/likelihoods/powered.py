@@ -89,7 +89,10 @@ class Powered(Likelihood):
     def tilted(self, y: Array, c: Marginals) -> Moments:
         """Return the moments by quadrature, which needs a log-concave likelihood."""
         if not self.base.concave:
-            raise ValueError(f"A power of {self.base!r}, which is not log-concave, has none.")
+            raise ValueError(
+                f"{self.base!r} is not log-concave, and tilted moments of its powers are not "
+                "known: learning curves need a log-concave likelihood."
+            )
         return numerical.tilted(self, y, c)
 
     def mixture(self, y: Array, q: Marginals) -> Moments:

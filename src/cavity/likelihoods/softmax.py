@@ -55,7 +55,7 @@ def softmax_log_proba(q: ClassMarginals) -> Array:
     """Return log class probabilities of shape (n, C) under Gaussians over the latent values.
 
     Averages over the same 4,078 values of differences for every example, a lattice in which each
-    point comes with its mirror image; the error is some 1e-4.
+    point comes with its mirror image; the error is some 1e-3.
 
     Parameters
     ----------

@@ -80,7 +80,9 @@ def compare_inference(
     """
     model = find_likelihood(likelihood)
     if inference is None:
-        inference = sorted(n for n, cls in METHODS.items() if cls.serves(model))
+        # "mixture" serves log-concave likelihoods, too, but is the variational method there.
+        fitting = (n for n, cls in METHODS.items() if cls.needs in model.offers)
+        inference = sorted(n for n in fitting if METHODS[n].serves(model))
     for name in inference:
         check_offers(model, method(name))
     classifier = GaussianProcessClassifier(

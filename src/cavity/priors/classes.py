@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError, matmul
+from cavity.arrays import Array, NotPositiveDefiniteError, add_outer, matmul
 from cavity.priors.base import ClassFactor, KernelRule
 from cavity.priors.dense import DensePrior
 from cavity.priors.labels import ClassLabels, site_precisions
@@ -299,7 +299,10 @@ class ClassPosterior:
 
 def classes_slope(M: Array, alpha: Array, v: Array | None) -> Array:
     """Return M + ½ Σ_c (α_c α_c' + v_c α_c' + α_c v_c'); consumes M."""
-    left = 0.5 * alpha if v is None else 0.5 * alpha + v
-    M += 0.5 * matmul(left, alpha.T)
-    M += 0.5 * matmul(alpha, left.T)
+    for c, a in enumerate(alpha.T):
+        M = add_outer(M, 0.5, np.ascontiguousarray(a))
+        if v is not None:
+            # As two squares, so that M is updated in place.
+            M = add_outer(M, 0.25, a + v[:, c])
+            M = add_outer(M, -0.25, a - v[:, c])
     return M
