@@ -238,9 +238,9 @@ def test_gaussian_noise_that_vanishes(noise):
     X = np.linspace(0.0, 3.0, 10)[:, None]
     y, kernel = np.random.default_rng(0).normal(size=10), 1.0 * RBF(0.3)
     found = {}
-    for method in (Exact(), EP(), Ensemble()):
-        evidence = Evidence.of(rule(kernel), X, [y], Gaussian(noise), method, np.ones(10))
-        found[method.name] = evidence.at(kernel.theta)
+    for how in (Exact(), EP(), Ensemble()):
+        evidence = Evidence.of(rule(kernel), X, [y], Gaussian(noise), how, np.ones(10))
+        found[how.name] = evidence.at(kernel.theta)
     exact = found.pop("exact")
     for evaluation in found.values():
         # The condition of the covariance, 1e4, times rounding of terms of size 1e2.
