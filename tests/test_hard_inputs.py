@@ -109,7 +109,7 @@ def test_extreme_length_scales(inference, scale, kernel):
         assert value == pytest.approx(-40 * np.log(2.0), abs=1e-6) or inference in LOOSE
 
 
-LOOSE = {"laplace", "variational"}
+LOOSE = {"laplace", "variational", "mixture"}
 """Methods that are not exact for a single example."""
 
 
@@ -205,3 +205,24 @@ def test_targets_whose_squares_overflow_are_refused(normalize):
     X, y = separable(20)
     with pytest.raises(ValueError, match=r"beyond ±1e\+100; scale the targets"):
         GaussianProcessRegressor(RBF(1.0), normalize_y=normalize).fit(X, 1e200 * y)
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_amplitudes_near_the_largest_float_are_silent(inference):
+    """A variance of 1e300, beyond which cavities have none: numbers, and no warning of NumPy's."""
+    X, y = separable(12)
+    model = GaussianProcessClassifier(1e300 * RBF(1.0), optimizer=None, inference=inference)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert np.all(np.isfinite(model.fit(X, y).predict_proba(X)))
+        assert np.all(np.isfinite(model.loo_proba_))
+        regressor = GaussianProcessRegressor(1e300 * RBF(1.0), alpha=1.0, optimizer=None)
+        assert np.all(np.isfinite(regressor.fit(X, y).predict(X)))
+
+
+def test_weights_beyond_squares_are_refused():
+    """Weights of 1e200 leave no digit to compute with."""
+    X, y = separable(12)
+    with pytest.raises(ValueError, match="sample weight is beyond"):
+        GaussianProcessClassifier(RBF(1.0)).fit(X, y, sample_weight=np.full(12, 1e200))

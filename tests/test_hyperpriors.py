@@ -5,6 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+from cavity.estimators import process
 from cavity.evidence import (
     Evidence,
     Hierarchy,
@@ -12,6 +13,7 @@ from cavity.evidence import (
     LogNormal,
     NormalPrior,
     integrate,
+    integrated,
     posterior_at,
     respond,
     tied,
@@ -244,3 +246,26 @@ def test_contradictions_are_refused(options, message):
     X, y = table()
     with pytest.raises(ValueError, match=message):
         GaussianProcessClassifier(**options).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value")
+def test_thousands_of_hyperparameters_are_not_looked_along_one_by_one(monkeypatch):
+    """Beyond the limit leave-one-out says that it is too good, and the rest says why not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 6))
+    y = (X[:, 0] + rng.normal(size=25) > 0).astype(int)
+    count, at = [], Evidence.at
+    monkeypatch.setattr(integrated, "MOST_DIRECTIONS", 4)
+    monkeypatch.setattr(process, "MOST_DIRECTIONS", 4)
+    model = GaussianProcessClassifier(1.0 * RBF([1.0] * 6)).fit(X, y)
+    monkeypatch.setattr(Evidence, "at", lambda *args: (count.append(1), at(*args))[1])
+    with pytest.warns(UserWarning, match="too many of them"):
+        loo = model.loo_proba_
+    np.testing.assert_array_equal(loo, model.fixed_kernel_loo_proba_)
+    assert not count
+    tied = GaussianProcessClassifier(1.0 * RBF([1.0] * 6), hyperprior="hierarchical").fit(X, y)
+    scales = tied.kernel_.k2.length_scale / X.std(axis=0)
+    np.testing.assert_allclose(scales, scales[0], rtol=1e-6)
+    assert np.all(np.isfinite(tied.loo_proba_))
+    with pytest.raises(ValueError, match="6 hyperparameters takes an evaluation"):
+        GaussianProcessClassifier(1.0 * RBF([1.0] * 6), average_hyperparameters=4).fit(X, y)

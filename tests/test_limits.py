@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cavity.datasets import load_pima
 from cavity.evidence import Evidence
-from cavity.inference import EP, Problem, Sequential, Variational, method
+from cavity.inference import EP, Ensemble, Exact, Problem, Sequential, Variational, method
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
 from cavity.priors import DensePrior
@@ -230,3 +230,19 @@ def test_second_sweep_presents_the_data_again(data):
     doubled = fit(Sequential(), Probit(), KERNEL(np.tile(X, (2, 1))), np.tile(y, 2))
     np.testing.assert_allclose(twice.posterior.mean, doubled.posterior.mean[:N], rtol=1e-9)
     assert np.all(twice.posterior.local().q.variance < once.posterior.local().q.variance)
+
+
+@pytest.mark.parametrize("noise", [1e-10, 1e-14, 1e-18])
+def test_gaussian_noise_that_vanishes(noise):
+    """The evidence and its gradient without noise, by methods that are exact for a Gaussian."""
+    X = np.linspace(0.0, 3.0, 10)[:, None]
+    y, kernel = np.random.default_rng(0).normal(size=10), 1.0 * RBF(0.3)
+    found = {}
+    for how in (Exact(), EP(), Ensemble()):
+        evidence = Evidence.of(rule(kernel), X, [y], Gaussian(noise), how, np.ones(10))
+        found[how.name] = evidence.at(kernel.theta)
+    exact = found.pop("exact")
+    for evaluation in found.values():
+        # The condition of the covariance, 1e4, times rounding of terms of size 1e2.
+        assert evaluation.value == pytest.approx(exact.value, rel=1e-9)
+        np.testing.assert_allclose(evaluation.gradient, exact.gradient, rtol=1e-7)

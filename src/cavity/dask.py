@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,13 +18,14 @@ from cavity.arrays import Array
 from cavity.estimators import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.estimators.fitted import fitted_model
 from cavity.estimators.validation import RowMap
+from cavity.estimators.versions import VersionedEstimator
 from cavity.rows.dask import DaskBlocks, client_or_default, mapped
 from cavity.rows.partitions import table_of
 
 __all__ = ["DaskBlocks", "DaskGaussianProcessClassifier", "DaskGaussianProcessRegressor"]
 
 
-class DaskEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class DaskEstimator(VersionedEstimator):
     """What the estimators for Dask have in common: an ordinary one, fitted to rows on workers."""
 
     client: Any

@@ -124,8 +124,10 @@ def cavity(local: Local, weight: Array | float = 1.0) -> Marginals:
     m = μ − v α/w, for weight w.
     """
     rest = (weight - 1.0 + local.rest) / weight
-    v = local.q.variance / rest
-    return Marginals(local.q.mean - v * local.alpha / weight, v)
+    xp, q = namespace(rest), local.q
+    # The largest floats are large enough.
+    v = q.variance / xp.maximum(rest, q.variance * float(xp.finfo(rest.dtype).smallest_normal))
+    return Marginals(q.mean - v * local.alpha / weight, v)
 
 
 def match(c: Marginals, moments: Moments, weight: Array | float = 1.0) -> Sites:

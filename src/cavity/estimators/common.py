@@ -3,16 +3,16 @@
 from contextlib import suppress
 from typing import Any
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import NotPositiveDefiniteError
 from cavity.estimators.fitted import FittedModel, warn_about
 from cavity.estimators.progress import CallbackSupportMixin
 from cavity.estimators.validation import is_precomputed
+from cavity.estimators.versions import VersionedEstimator
 
 
-class GaussianProcess(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcess(CallbackSupportMixin, VersionedEstimator):  # type: ignore[misc]
     """An estimator that keeps a `FittedModel`: what both kinds answer in the same way."""
 
     kernel: Any

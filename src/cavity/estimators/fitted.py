@@ -41,6 +41,8 @@ class FittedModel:
     @property
     def loo_is_believable(self) -> bool:
         """Whether leave-one-out predictions account for the tuning well enough."""
+        if any(process.has_too_many for process in self.processes):
+            return False
         return all(p.response.believable for p in self.processes if p.responds)
 
     def kernel_comparison(self) -> Any:
@@ -247,7 +249,8 @@ def warn_of_loo(model: FittedModel) -> None:
     if not model.loo_is_believable:
         warnings.warn(
             "Leave-one-out predictions may be too good: the tuning of the hyperparameters is not "
-            "near a quadratic optimum, so that its effect cannot be removed to first order. Use "
+            "near a quadratic optimum, or of too many of them (more than 1,000), so that its "
+            "effect cannot be removed to first order. Use "
             "cavity.cross_val_tuned, which tunes again in every fold, or a kernel that overfits "
             "less: kernel='auto' or hyperprior='hierarchical'.",
             UserWarning,

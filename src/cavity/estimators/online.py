@@ -135,11 +135,12 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         The first call needs ``classes``: all classes that the stream will ever have.
         """
         self._check_parameters()
-        known = self._known_classes(classes)
-        X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
-        rows = take_rows(X, class_codes(y, known), sample_weight)
-        self.classes_ = known
-        return self._learn_more(rows)
+        with self._alone():
+            known = self._known_classes(classes)
+            X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
+            rows = take_rows(X, class_codes(y, known), sample_weight)
+            self.classes_ = known
+            return self._learn_more(rows)
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         X, y = validate_inputs(self, X, y, reset=reset)
@@ -268,8 +269,9 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows of the stream, as in `fit`; a call that fails changes nothing."""
         self._check_parameters()
-        X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
-        return self._learn_more(take_rows(X, y, sample_weight))
+        with self._alone():
+            X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
+            return self._learn_more(take_rows(X, y, sample_weight))
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         X, y = validate_inputs(self, X, y, y_numeric=True, reset=reset)

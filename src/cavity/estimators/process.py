@@ -12,6 +12,7 @@ from cavity.estimators.coding import label_log_proba
 from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.validation import check_variances
 from cavity.evidence import (
+    MOST_DIRECTIONS,
     Evaluation,
     HyperPosterior,
     Hyperprior,
@@ -90,13 +91,19 @@ class FittedProcess:
         )
 
     @property
+    def has_too_many(self) -> bool:
+        """Whether so many hyperparameters were tuned that their posterior is not worked out."""
+        free = self.given.directions.shape[1] if self.given else len(self.evaluation.theta)
+        return self.tuned and free > MOST_DIRECTIONS
+
+    @property
     def responds(self) -> bool:
         """Whether leaving a row out of the tuning changes anything worth computing.
 
         With inducing points it takes visits to all rows, and on large tables nothing changes.
         """
-        if not self.tuned or self.coverage is None:
-            return self.tuned
+        if not self.tuned or self.has_too_many or self.coverage is None:
+            return self.tuned and not self.has_too_many
         return len(self.evaluation.theta) > _NEGLIGIBLE * len(self.fits[0].cavities.mean)
 
     @cached_property

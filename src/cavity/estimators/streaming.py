@@ -2,8 +2,10 @@
 
 import os
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from cavity import storage
 from cavity.arrays import Array
 from cavity.estimators.coding import log_losses
+from cavity.estimators.progress import whole_fit
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
@@ -25,6 +28,7 @@ from cavity.estimators.streams import (
     waiting_from_file,
 )
 from cavity.estimators.validation import kernel_rule
+from cavity.estimators.versions import VersionedEstimator
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
 from cavity.storage import StorageError, codecs
@@ -48,7 +52,7 @@ class Memory(NamedTuple):
     weight: float = 0.0
 
 
-class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class OnlineEstimator(VersionedEstimator):
     """An estimator of a stream; it keeps a `Memory`, which is replaced as a whole."""
 
     _memory: Memory
@@ -156,16 +160,19 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         twice, a row with weight 0 is left out.
         """
         self._check_parameters()
-        before = dict(self.__dict__)
-        rows = take_rows(*self._validated(X, y, reset=True), sample_weight)
-        if not len(rows.y):
-            raise ValueError("All sample weights are zero: there is nothing to learn from.")
-        try:
+        with self._alone():
+            rows = take_rows(*self._validated(X, y, reset=True), sample_weight)
+            if not len(rows.y):
+                raise ValueError("All sample weights are zero: there is nothing to learn from.")
             self._memory = self._fit_memory(self._coded(rows))
-        except Exception:
-            self.__dict__ = before
-            raise
         return self
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one thread after the other learn; what fails or is interrupted changes nothing."""
+        # A dict's own method, in which no other thread can interfere.
+        with self.__dict__.setdefault("_lock", RLock()), whole_fit(self):
+            yield
 
     def _fit_memory(self, rows: StreamRows) -> Memory:
         if self.sweeps > 1 and self.forget < 1.0:
@@ -243,6 +250,11 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         list of kernels, one for each latent function.
         """
         check_is_fitted(self)
+        with self._alone():
+            self._recondition(kernel)
+        return self
+
+    def _recondition(self, kernel: Any) -> None:
         if self._memory.waiting is not None:
             raise ValueError(
                 f"nothing has been learned yet: {self.n_seen_} of the {self.warmup} rows of the "
@@ -256,7 +268,6 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         pairs = zip(self._memory.streams, kernels, strict=True)
         streams = tuple(stream.recondition(clone(new)) for stream, new in pairs)
         self._memory = self._memory._replace(streams=streams)
-        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save everything that is needed to resume later, bit for bit, to a file.

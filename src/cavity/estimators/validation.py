@@ -225,7 +225,10 @@ def _check_copies(weight: Array) -> None:
 def check_weights(sample_weight: Any, n: int) -> Array:
     """Return how often each row counts; once by default."""
     like = np.empty((n, 1))
-    return _check_sample_weight(sample_weight, like, ensure_non_negative=True, dtype=np.float64)
+    found = _check_sample_weight(sample_weight, like, ensure_non_negative=True, dtype=np.float64)
+    if np.any(found > LARGEST_TARGET):
+        raise ValueError(f"a sample weight is beyond {LARGEST_TARGET:g}; divide all by a number")
+    return found
 
 
 def _apart(weight: Array, copies: Array) -> RowMap:

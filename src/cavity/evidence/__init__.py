@@ -4,6 +4,7 @@ from cavity.evidence.classes import respond_classes
 from cavity.evidence.evidence import Evaluation, Evidence
 from cavity.evidence.hyperpriors import Hierarchy, Hyperprior, LogNormal, NormalPrior
 from cavity.evidence.integrated import (
+    MOST_DIRECTIONS,
     HyperPosterior,
     Tuned,
     integrate,
@@ -24,6 +25,7 @@ from cavity.evidence.tuning import (
 )
 
 __all__ = [
+    "MOST_DIRECTIONS",
     "Evaluation",
     "Evidence",
     "Hierarchy",

@@ -25,6 +25,8 @@ from cavity.sites import Marginals
 
 STEP = 0.02
 """Step of the differences in log hyperparameters."""
+MOST_DIRECTIONS = 1000
+"""Directions of hyperparameters that are looked along, each of which takes an evaluation."""
 _SPREADS = np.geomspace(0.05, 4.0, 45)
 _SMALLEST_SPREAD, _FIRST_SPREAD = 0.2, 1.0
 """The first spread to try beside zero is within these, whatever the approximation predicts."""
@@ -154,6 +156,12 @@ def posterior_at(
     D = np.eye(len(evaluation.theta))
     if isinstance(prior, NormalPrior) and prior.factor.shape[1] < len(D) and not full:
         D = prior.factor / np.max(np.abs(prior.factor), axis=0, initial=0.0)
+    if D.shape[1] > MOST_DIRECTIONS:
+        raise ValueError(
+            f"The posterior of {D.shape[1]:,} hyperparameters takes an evaluation of the evidence "
+            f"for each; {MOST_DIRECTIONS:,} are the most. Use a kernel with fewer, such as one "
+            "length scale for all inputs, or hyperprior='hierarchical', which ties that many."
+        )
     return HyperPosterior(evaluation, prior, D, [_beside(evaluation, STEP * step) for step in D.T])
 
 
@@ -209,8 +217,11 @@ def spread_out(start: Tuned, hierarchy: Hierarchy, progress: Progress | None = N
     """Go on from tied length scales to the best spread.
 
     The quadratic approximation around each maximum predicts the integral at every other spread, and
-    so where to look next; a step too far is taken back half of the way.
+    so where to look next; a step too far is taken back half of the way. More than
+    `MOST_DIRECTIONS` hyperparameters stay tied.
     """
+    if len(start.posterior.theta) > MOST_DIRECTIONS:
+        return start
     best, here = start, posterior_at(start.posterior.evaluation, start.posterior.prior, full=True)
     proposed = float(np.clip(_best_spread(here, hierarchy), _SMALLEST_SPREAD, _FIRST_SPREAD))
     count, tried, failures = start.n_evaluations + len(here.theta), list(start.tried), 0

@@ -55,6 +55,8 @@ class Ensemble(Method):
         lam = q.variance - q.noise
         d2 = self.respond(likelihood, rows, local.q.mean, local.alpha, lam).moments.d2
         c = q.variance * (1.0 + q.variance * d2) / rows.weight
+        # Of a Gaussian, whose own noise is in λ', nothing but rounding is left.
+        c = 0.0 * c if likelihood.quadratic else c
         M = matmul(q.inverse * (0.5 * c), q.inverse)
         M -= 0.5 * q.inverse
         return Slope(matrix=M)

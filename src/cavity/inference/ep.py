@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cavity.arrays import Array
+from cavity.arrays import Array, namespace
 from cavity.inference.base import Driver, Method, register, whole_copies
 from cavity.inference.problem import Problem
 from cavity.inference.sequential import one_by_one
 from cavity.likelihoods import Likelihood
-from cavity.sites import Local, Marginals, Moments, Rows, Sites, cavity, log_integral
+from cavity.sites import Local, Moments, Rows, cavity
 
 
 @register
@@ -61,12 +61,14 @@ class EP(Method):
         return cavity(local, weight).variance
 
     def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
-        """Return log Z_EP row by row; R&W (3.65) with the terms of each site gathered."""
-        w, (tau, nu) = rows.weight, local.sites
-        c = Marginals(local.q.mean - lam * local.alpha / w, lam)
-        return (
-            w * (moments.log_z - log_integral(c, Sites(tau / w, nu / w))) + 0.5 * nu * local.q.mean
-        )
+        """Return log Z_EP row by row; R&W (3.65) with the terms of each site gathered.
+
+        Written in α and μ, in which the terms of order τ μ² of a sharp site have cancelled: the
+        marginal's mean maximises cavity times site.
+        """
+        w, alpha, mean = rows.weight, local.alpha, local.q.mean
+        share = namespace(w).log1p(local.sites.tau * lam / w)
+        return w * (moments.log_z + 0.5 * share) - 0.5 * alpha * (mean - lam * alpha / w)
 
     def driver(self, problem: Problem) -> Driver:
         """Return the driver that solves the equations."""

@@ -57,8 +57,11 @@ class Means:
         """Errors of α count against the posterior's own spread, which K and 1/τ both bound."""
         xp = namespace(error)
         K_ii = equations.coupling.diag
-        scale = xp.sqrt(K_ii / (1.0 + self.sites.tau * K_ii))
-        lost = rounding(K_ii, self.alpha, equations.rows.weight * self.moments.d2)
+        # Where α itself is kept it also counts against the cavity's, far wider at a sharp site.
+        d2 = equations.rows.weight * self.moments.d2
+        precision = self.sites.tau if equations.method.volume else -d2
+        scale = xp.sqrt(K_ii / (1.0 + precision * K_ii))
+        lost = rounding(K_ii, self.alpha, d2)
         forgiven = clip(lost * scale, high=_FORGIVEN)
         return max(0.0, float(xp.max(error * scale - forgiven)))
 

@@ -182,7 +182,7 @@ class DensePosterior:
     @cached_property
     def _strong(self) -> Array:
         """Whether a site weighs more than the prior."""
-        return self.sites.tau * self.prior.diag > 1.0
+        return self.sites.tau > 1.0 / self.prior.diag
 
     def local(self, seen: Rows | None = None, sites: Sites | None = None) -> Local:
         """Return marginals with all that is needed to remove a site from them."""
