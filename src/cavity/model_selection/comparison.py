@@ -16,6 +16,7 @@ from cavity.estimators.fitted import fitted_model
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
+from cavity.likelihoods import Likelihood
 from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.leave_one_out import loo_losses
 
@@ -85,17 +86,13 @@ def compare_inference(
     ['ensemble', 'ep', 'laplace', 'naive', 'sequential', 'variational']
     """
     model = find_likelihood(likelihood)
-    if inference is None:
-        # "mixture" serves log-concave likelihoods, too, but is the variational method there.
-        fitting = (n for n, cls in METHODS.items() if cls.needs in model.offers)
-        inference = sorted(n for n in fitting if METHODS[n].serves(model))
+    inference = _methods(model) if inference is None else inference
     for name in inference:
         check_offers(model, method(name))
     labels = model.support in ("signs", "codes")
     form = GaussianProcessClassifier if labels else GaussianProcessRegressor
-    estimator: Any = form(
-        kernel, likelihood=likelihood, optimizer=optimizer, random_state=random_state
-    )
+    options = {"optimizer": optimizer, "random_state": random_state}
+    estimator: Any = form(kernel, likelihood=likelihood, **options)
     own = kernel.kernels if isinstance(kernel, CompoundKernel) and labels else []
     if own:
         _check_kernels(own, len(np.unique(y)))
@@ -107,6 +104,15 @@ def compare_inference(
             start_from(estimator, own)
         rows.append(_row(estimator.set_params(inference=name), X, y, offset))
     return Comparison(tuple(rows))
+
+
+def _methods(model: Likelihood) -> list[str]:
+    """Return the methods that a likelihood can be used with.
+
+    "mixture" serves log-concave likelihoods, too, but is the variational method there.
+    """
+    fitting = (name for name, cls in METHODS.items() if cls.needs in model.offers)
+    return sorted(name for name in fitting if METHODS[name].serves(model))
 
 
 def _check_kernels(kernels: Sequence[Any], n_classes: int) -> None:

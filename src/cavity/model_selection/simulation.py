@@ -91,10 +91,7 @@ def simulate_learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[1])
     True
     """
-    if not isinstance(n_repeats, Integral) or n_repeats < 2:
-        raise ValueError(
-            f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
-        )
+    _check_repeats(n_repeats)
     about = estimator, X, y, train_sizes, resampling, sample_weight
     inputs = _dense(pools_of(*about, offset=offset))
     if retune := retune and inputs.fitted.processes[0].tuned:
@@ -108,6 +105,13 @@ def simulate_learning_curve(
     _warn_about(source)
     means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
     return LearningCurve(source, [found.reports for found in refits], means, errors)
+
+
+def _check_repeats(n_repeats: Any) -> None:
+    if not isinstance(n_repeats, Integral) or n_repeats < 2:
+        raise ValueError(
+            f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
+        )
 
 
 def _dense(inputs: PoolInputs | BlockInputs) -> PoolInputs:

@@ -5,7 +5,7 @@ to the next, a Gaussian field h ~ N(R, V) with posterior variance G. What precis
 variance w of the source does the example itself add, averaged over how often it is drawn?
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
@@ -75,13 +75,8 @@ def cavity_theory(
         c = c._replace(V=V, chi=c.response if responds else None)
 
         def slopes(h: Array) -> tuple[Array, ...]:
-            d1, square, d2 = np.zeros((3, *h.shape))
             found = repeats(Marginals(h, c.G), c.excess_response)
-            each = zip(occupancy.probability, scatter, found, strict=True)
-            for p, v, (slope, curvature) in each:
-                d1 += p * slope
-                square += p * (slope**2 + curvature**2 * v)
-                d2 += p * curvature
+            d1, square, d2 = _over_draws(occupancy, scatter, found, np.zeros((3, *h.shape)))
             return d1, square, d2, d1 * (h - c.R)
 
         d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V, nodes)
@@ -91,6 +86,17 @@ def cavity_theory(
         return _sites(c, d1, square, d2, d_chi if concave else np.minimum(d_chi, 0.0))
 
     return sites
+
+
+def _over_draws(
+    occupancy: Occupancy, scatter: Array, found: Iterable[tuple[Array, Array]], sums: Array
+) -> Array:
+    """Add up slopes, their squares and curvatures, over how often an example is drawn."""
+    for p, v, (slope, curvature) in zip(occupancy.probability, scatter, found, strict=True):
+        sums[0] += p * slope
+        sums[1] += p * (slope**2 + curvature**2 * v)
+        sums[2] += p * curvature
+    return sums
 
 
 def _sites(c: Averages, d1: Array, square: Array, d2: Array, d_chi: Array) -> EffectiveSites:
