@@ -90,19 +90,29 @@ def compare_inference(
     for name in inference:
         check_offers(model, method(name))
     labels = model.support in ("signs", "codes")
-    form = GaussianProcessClassifier if labels else GaussianProcessRegressor
-    options = {"optimizer": optimizer, "random_state": random_state}
-    estimator: Any = form(kernel, likelihood=likelihood, **options)
-    own = kernel.kernels if isinstance(kernel, CompoundKernel) and labels else []
+    form: Any = GaussianProcessClassifier if labels else GaussianProcessRegressor
+    options = {"likelihood": likelihood, "optimizer": optimizer, "random_state": random_state}
+    estimator = form(kernel, **options)
+    if labels:
+        return _of_classes(estimator, X, y, inference, offset)
+    return Comparison(
+        tuple(_row(estimator.set_params(inference=n), X, y, offset) for n in inference)
+    )
+
+
+def _of_classes(
+    classifier: GaussianProcessClassifier, X: Any, y: Any, inference: Sequence[str], offset: Any
+) -> Comparison:
+    """Compare methods on classes, each of which may have a kernel of its own."""
+    kernel, rows = classifier.kernel, []
+    own = kernel.kernels if isinstance(kernel, CompoundKernel) else []
     if own:
         _check_kernels(own, len(np.unique(y)))
-        estimator.set_params(kernel=own[0], warm_start=True)
-    rows = []
+        classifier.set_params(kernel=own[0], warm_start=True)
     for name in inference:
-        if labels:
-            # A warm start would begin at the kernels of the method before.
-            start_from(estimator, own)
-        rows.append(_row(estimator.set_params(inference=name), X, y, offset))
+        # A warm start would begin at the kernels of the method before.
+        start_from(classifier, own)
+        rows.append(_row(classifier.set_params(inference=name), X, y, offset))
     return Comparison(tuple(rows))
 
 

@@ -95,11 +95,17 @@ def simulate_learning_curve(
     about = estimator, X, y, train_sizes, resampling, sample_weight
     inputs = _dense(pools_of(*about, offset=offset))
     if retune := retune and inputs.fitted.processes[0].tuned:
-        inputs = replace(inputs, splits_noise=False)
-        _check_own(inputs)
+        inputs = _retuned(inputs)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
-    draws = [law.draw(int(size), int(n_repeats)) for size in inputs.sizes]
     refitter = _retuner(inputs) if retune else _refitter(inputs)
+    return _simulated(inputs, law, refitter, int(n_repeats), n_jobs, verbose)
+
+
+def _simulated(
+    inputs: PoolInputs, law: Draws, refitter: Any, n_repeats: int, n_jobs: int | None, verbose: int
+) -> LearningCurve:
+    """Return the averages over refits to training sets that are drawn by a law."""
+    draws = [law.draw(int(size), n_repeats) for size in inputs.sizes]
     refits = list(refit_all(refitter, len(inputs.y), inputs.sizes, draws, n_jobs, verbose))
     source = RefitSource(inputs, "simulation", law, refits)
     _warn_about(source)
@@ -131,8 +137,8 @@ def _refitter(inputs: PoolInputs) -> Any:
     return Refitter(inputs.pools, inputs.likelihoods, method)
 
 
-def _check_own(inputs: PoolInputs) -> None:
-    """Refuse refits that would tune parameters of their likelihood: scores have the table's."""
+def _retuned(inputs: PoolInputs) -> PoolInputs:
+    """Return inputs whose noise each refit tunes; other parameters of a likelihood are refused."""
     names = inputs.fitted.likelihood.names
     if names:
         raise ValueError(
@@ -140,6 +146,7 @@ def _check_own(inputs: PoolInputs) -> None:
             f"{', '.join(names)} they would tune again: fix it (bounds='fixed'), or leave retune "
             "at False."
         )
+    return replace(inputs, splits_noise=False)
 
 
 def _retuner(inputs: PoolInputs) -> Retuner:

@@ -15,7 +15,7 @@ _ROUNDS = 40
 _FARTHEST = 5.0
 # A precision may fall to this share of itself in a round.
 _LEAST = 0.1
-_BOUND_ROUNDS, _BOUND_TOL = 60, 1e-9
+_BOUND_ROUNDS, _BOUND_TOL = 60, 1e-12
 
 
 def site_moments(likelihood: Likelihood) -> Callable[[Array, Marginals], Moments]:

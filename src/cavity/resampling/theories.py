@@ -64,8 +64,7 @@ def cavity_theory(
     """
     concave = pool.likelihood.concave
     responds = (len(occupancy.s) > 1 and not pool.likelihood.quadratic) or not concave
-    least = _LEAST_SPREAD if concave else _LEAST_OF_BOUND
-    tol = tol if concave else min(tol, _TOL_OF_BOUND)
+    least, tol = (_LEAST_SPREAD, tol) if concave else (_LEAST_OF_BOUND, min(tol, _TOL_OF_BOUND))
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
     # The slope follows the target as it follows minus the field.
     scatter = occupancy.scatter + np.zeros_like(occupancy.probability)
@@ -83,7 +82,7 @@ def cavity_theory(
         # How d1 follows the field on average: its derivative, by Stein's lemma.
         d_chi = with_field / c.V if responds else d2
         # An outlier lets go of a prediction that moves off: it is left to hold nothing.
-        return _sites(c, d1, square, d2, d_chi if concave else np.minimum(d_chi, 0.0))
+        return _sites(c, d1, square, d2, np.minimum(d_chi, np.inf if concave else 0.0))
 
     return sites
 
