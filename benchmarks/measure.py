@@ -17,7 +17,16 @@ from benchmarks.calm import undisturbed
 from benchmarks.contestants.common import timed
 from benchmarks.plan import Plan
 
-__all__ = ["DISTURBANCES", "child", "dpotrf", "interleaved", "median", "peak_bytes", "threads"]
+__all__ = [
+    "DISTURBANCES",
+    "child",
+    "cpu_seconds",
+    "dpotrf",
+    "interleaved",
+    "median",
+    "peak_bytes",
+    "threads",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 DISTURBANCES: list[float] = []
@@ -47,6 +56,13 @@ def peak_bytes() -> int:
     """Return the largest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def cpu_seconds(children: bool = False) -> float:
+    """Return the processor time of this process so far, or that of its children that have ended."""
+    who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
 
 
 def child(timeout: float, module: str = "benchmarks.jobs", **job: Any) -> dict[str, Any]:

@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_curve
 from cavity.inference import EP, Problem
 from cavity.likelihoods import Logit, Probit
 from cavity.priors import DensePrior
-from cavity.resampling import LAWS, EffectiveSites, Pool
+from cavity.resampling import LAWS, Averages, BinaryScores, EffectiveSites, Pool
 from cavity.resampling.averaged import AveragedPosterior, prior_cavities, solve_averages
+from cavity.resampling.pool import Examples
 from cavity.resampling.repeats import RepeatedSites
-from cavity.resampling.theories import cavity_theory
+from cavity.resampling.theories import cavity_theory, nodes_enough
 from cavity.sites import Marginals, Sites
 
 
@@ -62,6 +64,46 @@ def test_excess_response_moves_the_cavity():
         plain = list(RepeatedSites(Probit(), y, s, tol=1e-11)(moved))
         assert_allclose(slope, plain[k][0], rtol=1e-8)
         assert_allclose(curvature, plain[k][1], rtol=1e-8)
+
+
+@pytest.mark.parametrize("likelihood", [Probit(), Probit(0.01), Logit()])
+@pytest.mark.parametrize("excess", [None, 0.5])
+def test_wrong_signs_of_repeats(likelihood, excess):
+    """The sign is wrong below the field at which the posterior mean is zero, by bisection."""
+    rng = np.random.default_rng(0)
+    G, y = np.array([0.05, 1.0, 4.0, 60.0]), np.array([1.0, -1.0, 1.0, -1.0])
+    R, V, s = np.sqrt(G) * rng.normal(size=4), 0.5 * G, np.arange(1.0, 4.0)
+    c = Averages(G, R, V, None if excess is None else (1.0 + excess) * G)
+    got = list(BinaryScores([Examples(y, likelihood)]).wrong([c], s))[1:]
+    low, high = np.tile(-200.0, (3, 4)), np.tile(200.0, (3, 4))
+    for _ in range(60):
+        # One field for each number of draws.
+        h = 0.5 * (low + high)
+        each = [RepeatedSites(likelihood, y, s[k : k + 1], tol=1e-12) for k in range(3)]
+        found = [f(Marginals(y * x, G), c.excess_response) for f, x in zip(each, h, strict=True)]
+        mean = h + c.response * y * np.array([next(slopes)[0] for slopes in found])
+        low, high = np.where(mean > 0.0, low, h), np.where(mean > 0.0, h, high)
+    want = ndtr((low - y * R) / np.sqrt(V))
+    # Draws that are solved to 1e-12, under a slope that may be as small as a hundredth.
+    assert_allclose(got, want, atol=1e-7)
+
+
+@pytest.mark.parametrize("amplitude", [0.05, 1.0, 20.0])
+def test_few_nodes_are_enough(amplitude):
+    """Sites from as few nodes as the fields ask for are those of forty nodes."""
+    rng = np.random.default_rng(1)
+    G = amplitude * np.exp(rng.normal(size=200))
+    V = (G + 1.0) * np.exp(rng.uniform(-7.0, -1.6, size=200))
+    c = Averages(G, np.sqrt(G + V) * rng.normal(size=200), V)
+    examples = Examples(np.where(rng.random(200) < 0.5, 1.0, -1.0), Probit())
+    nodes, law = nodes_enough(Probit(), c), LAWS["bootstrap"](np.full(200, 0.8))
+    assert set(nodes) >= {4, 5, 6, 8}
+    exact = cavity_theory(examples, law, 1e-10, 40)(c)
+    for count in set(nodes):
+        few, same = cavity_theory(examples, law, 1e-10, int(count))(c), nodes == count
+        for a, b, unit in zip(few, exact, (1.0 / G, G**-0.5, 1.0 / G, 1.0 / G), strict=True):
+            # A thousandth of the tolerance of curves.
+            assert np.max(np.abs(a - b)[same] / unit[same]) < 1e-6
 
 
 def test_other_sources_give_a_product_with_the_covariance():

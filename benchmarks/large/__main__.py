@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from benchmarks.large import page
 from benchmarks.large.peers import PEERS
 from benchmarks.large.plan import FULL, QUICK, Plan
-from benchmarks.measure import child, threads
+from benchmarks.measure import child, cpu_seconds, threads
 
 _ROOT = Path(__file__).resolve().parents[2]
 _RESULTS, _SCRATCH = _ROOT / "benchmarks" / "results", _ROOT / "build" / "large"
@@ -50,12 +50,15 @@ def passes(plan: Plan) -> Iterator[Step]:
 
 def file(plan: Plan) -> Iterator[Step]:
     """Yield the fit of a Parquet file, after writing it."""
-    path = _SCRATCH / f"rows-{plan.n_file}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
     size = {"n": plan.n_file, "m": plan.m_file}
-    row = {"part": "file", **size}
-    yield Step({**row, "what": "write"}, {"job": "write", "path": str(path), "n": plan.n_file})
-    yield Step({**row, "what": "fit"}, {"job": "file", "path": str(path), **size})
+    row, path = {"part": "file", **size}, _path(plan.n_file)
+    yield Step({**row, "what": "write"}, {"job": "write", "path": path, "n": plan.n_file})
+    yield Step({**row, "what": "fit"}, {"job": "file", "path": path, **size})
+
+
+def _path(n: int) -> str:
+    _SCRATCH.mkdir(parents=True, exist_ok=True)
+    return str(_SCRATCH / f"rows-{n}.parquet")
 
 
 def curve(plan: Plan) -> Iterator[Step]:
@@ -65,10 +68,16 @@ def curve(plan: Plan) -> Iterator[Step]:
 
 
 def workers(plan: Plan) -> Iterator[Step]:
-    """Yield tables on two worker processes."""
+    """Yield tables on two worker processes, and in a file read by one process of two threads."""
     for n in plan.n_workers:
-        size = {"n": n, "m": plan.m_workers}
-        yield Step({"part": "workers", **size}, {"job": "workers", **size})
+        path = _path(n)
+        yield Step({"part": "write", "n": n}, {"job": "write", "path": path, "n": n})
+        # Of more rows nothing is kept anyway.
+        for kept in (None, 0.0) if n == min(plan.n_workers) else (None,):
+            row = {"part": "workers", "n": n, "m": plan.m_workers}
+            job, rest = {"n": n, "m": plan.m_workers, "kept": kept}, "" if kept is None else ", new"
+            yield Step({**row, "what": "workers" + rest}, {"job": "workers", **job})
+            yield Step({**row, "what": "file" + rest}, {"job": "beside", "path": path, **job})
 
 
 PARTS: dict[str, Callable[[Plan], Iterator[Step]]] = {
@@ -100,12 +109,13 @@ def main() -> None:
 
 
 def _do(step: Step, plan: Plan, results: "Results") -> None:
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), cpu_seconds(children=True)
     answer = child(plan.timeout, "benchmarks.large.jobs", **step.job)
     seconds = time.perf_counter() - begin
+    burden = {"cpu_seconds": cpu_seconds(children=True) - before, "load": os.getloadavg()[1]}
     if answer.get("failed", "").startswith("ModuleNotFoundError"):
         answer = {"skipped": answer["failed"]}
-    results.add({**step.row, **answer, "all_seconds": seconds})
+    results.add({**step.row, **burden, **answer, "all_seconds": seconds})
     end = answer.get("failed") or answer.get("skipped") or "done"
     print(f"{step.job}: {end}, {seconds:.0f} s", file=sys.stderr, flush=True)
 

@@ -15,7 +15,7 @@ from benchmarks.large import costs, workers
 from benchmarks.large.peers import PEERS
 from benchmarks.large.scores import scores
 from benchmarks.large.sets import SETS, made_up_rows
-from benchmarks.measure import peak_bytes
+from benchmarks.measure import cpu_seconds, peak_bytes
 
 _MIB = 2.0**20
 _SMALL = 300
@@ -71,19 +71,21 @@ def file(path: str, n: int, m: int) -> dict[str, Any]:
         return {"skipped": reason}
     table = rows.ParquetRows(path, "label")
     model = GaussianProcessClassifier(kernel(table.n_features), n_inducing=m, random_state=0)
-    before = peak_bytes()
+    before, used = peak_bytes(), cpu_seconds()
     seconds, _ = timed(lambda: model.fit(table))
+    used = cpu_seconds() - used
     X, y, truth = made_up_rows(20_000, 1)
     return {
         **scores(model.predict_proba(X)[:, 1], y, truth),
         "fit_seconds": seconds,
+        "cpu_seconds": used,
         "peak_MiB": peak_bytes() / _MIB,
         "before_MiB": before / _MIB,
     }
 
 
 def curve(n: int, m: int) -> dict[str, Any]:
-    """Time a learning curve of eight sizes, and one evaluation of the same evidence."""
+    """Time learning curves of eight sizes, and one evaluation of the same evidence."""
     from benchmarks.large.peers.ours import kernel
     from cavity import GaussianProcessClassifier
     from cavity.model_selection import learning_curve
@@ -94,16 +96,20 @@ def curve(n: int, m: int) -> dict[str, Any]:
     model = GaussianProcessClassifier(kernel(X.shape[1]), n_inducing=m, random_state=0)
     fit_seconds, _ = timed(lambda: model.fit(X, y))
     sizes = np.unique(np.geomspace(min(100, n // 8), n, 8).astype(int))
-    curve_seconds, found = timed(lambda: learning_curve(model, X, y, train_sizes=sizes))
     given = costs.given(n, m)
-    again, _ = timed(lambda: costs.evaluate(given))
-    return {
-        "fit_seconds": fit_seconds,
-        "curve_seconds": curve_seconds,
-        "evaluation_seconds": again,
-        "sizes": [int(size) for size in sizes],
-        "kind": type(found).__name__,
-    }
+    used = {"evaluation_cpu": _used(lambda: costs.evaluate(given))}
+    for law in ("subsample", "bootstrap"):
+        ask = {"train_sizes": sizes, "resampling": law}
+        used[f"{law}_cpu"] = _used(lambda: learning_curve(model, X, y, **ask))  # noqa: B023
+        used[f"{law}_ratio"] = used[f"{law}_cpu"] / len(sizes) / used["evaluation_cpu"]
+    return {"fit_seconds": fit_seconds, **used, "sizes": [int(size) for size in sizes]}
+
+
+def _used(call: Any) -> float:
+    """Return the processor time of a call: the machine may be busy with other work."""
+    before = cpu_seconds()
+    call()
+    return cpu_seconds() - before
 
 
 def _without_points() -> str:
@@ -115,7 +121,8 @@ def _without_points() -> str:
 
 
 JOBS = {job.__name__: job for job in (peer, write, file, curve)}
-JOBS |= {"passes": costs.passes, "memory": costs.memory, "workers": workers.workers}
+JOBS |= {"passes": costs.passes, "memory": costs.memory}
+JOBS |= {"workers": workers.workers, "beside": workers.beside}
 
 if __name__ == "__main__":
     jobs.main(JOBS)

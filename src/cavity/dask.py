@@ -115,9 +115,9 @@ class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ig
     ----------
     kernel, optimizer, n_restarts_optimizer, max_iter_predict, warm_start, copy_X_train, \
     random_state, multi_class, n_jobs, inference, likelihood, tol, verbose, hyperprior, \
-    average_hyperparameters, n_inducing, inducing_points
+    average_hyperparameters, n_inducing, inducing_points, mean
         As in `cavity.GaussianProcessClassifier`. There are always inducing points: None and "auto"
-        are the same number of them.
+        are the same number of them. Rows that stay on workers have no trend: mean is None.
     client : distributed.Client or None
         The cluster; None is the client made last.
 
@@ -156,6 +156,7 @@ class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ig
         average_hyperparameters: int = 0,
         n_inducing: Any = None,
         inducing_points: Any = None,
+        mean: Any = None,
         client: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -175,6 +176,7 @@ class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ig
         self.average_hyperparameters = average_hyperparameters
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
+        self.mean = mean
         self.client = client
 
     def _ordinary(self) -> Any:
@@ -206,9 +208,10 @@ class DaskGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, DaskEstimat
     ----------
     kernel, alpha, optimizer, n_restarts_optimizer, normalize_y, copy_X_train, n_targets, \
     random_state, inference, n_jobs, verbose, hyperprior, average_hyperparameters, n_inducing, \
-    inducing_points
+    inducing_points, likelihood, mean
         As in `cavity.GaussianProcessRegressor`, but ``alpha`` is one number. There are always
-        inducing points: None and "auto" are the same number of them.
+        inducing points: None and "auto" are the same number of them. Rows that stay on workers have
+        no trend: mean is None.
     client : distributed.Client or None
         The cluster; None is the client made last.
 
@@ -238,13 +241,15 @@ class DaskGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, DaskEstimat
         copy_X_train: bool = True,
         n_targets: int | None = None,
         random_state: Any = None,
-        inference: Any = "exact",
+        inference: Any = "auto",
         n_jobs: int | None = None,
         verbose: int = 0,
         hyperprior: Any = None,
         average_hyperparameters: int = 0,
         n_inducing: Any = None,
         inducing_points: Any = None,
+        likelihood: Any = "gaussian",
+        mean: Any = None,
         client: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -262,6 +267,8 @@ class DaskGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, DaskEstimat
         self.average_hyperparameters = average_hyperparameters
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
+        self.likelihood = likelihood
+        self.mean = mean
         self.client = client
 
     def _ordinary(self) -> Any:

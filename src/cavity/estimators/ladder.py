@@ -48,8 +48,10 @@ _MANY, _SOME, _QUICK = 40, 15, 50_000
 """Most evaluations of a rung of up to so many rows, and of a larger one."""
 _UNIT = 0.2
 """Of a coordinate whose curvature is not known, in log hyperparameters."""
-_LONG = 3.0
-"""Length scales begin a rung at most this many times as long as is typical."""
+_LONG, _LONGER = 3.0, 0.75
+"""Length scales begin a rung at most this many times as long as is typical, and longer by this
+power of the rows that were seen before: an input that many rows have no use for is seldom needed.
+With 100,000 rows and 200 points three times cost 340 nats to begin with, and 20 at the end."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def _up(
         if first.tuned:
             along = below.posterior.principal(rung.size / n_below)
             if prior is None and evidence.hyperprior is None:
-                theta = _shortened(evidence, table.summary.inputs.std)
+                long = _LONG * (n_below / n_first) ** _LONGER
+                theta = _shortened(evidence, table.summary.inputs.std, long)
                 along = _reaching(along, theta != best.theta)
                 best = replace(best, theta=theta)
             name = f"rung {number} of {len(rungs) + 1}, {rung.size:,} rows, {len(Z)} points"
@@ -113,14 +116,14 @@ def _up(
     return replace(below, at_bounds=bounds, coverage=coverage)
 
 
-def _shortened(evidence: Evidence, spreads: Array) -> Array:
+def _shortened(evidence: Evidence, spreads: Array, long: float) -> Array:
     """Return the hyperparameters with no length scale so long that nothing would bring it back.
 
     On few rows the evidence often finds no use for an input. There the slope in its length scale
     is zero, whatever more rows have to say.
     """
     theta, d = evidence.theta.copy(), len(spreads)
-    longest = np.log(_LONG * 2.0 * np.sqrt(d) * np.where(spreads > 0.0, spreads, 1.0))
+    longest = np.log(long * 2.0 * np.sqrt(d) * np.where(spreads > 0.0, spreads, 1.0))
     scales = np.flatnonzero(length_scales(evidence.names))
     for place in np.split(scales, np.flatnonzero(np.diff(scales) > 1) + 1):
         if len(place) == d > 1:
@@ -195,5 +198,6 @@ def _coverage(evaluation: Evaluation, sample: RowSample) -> Coverage:
     if m < 2:
         return Coverage(left, None)
     half = partial(InducingPrior.of, Z=prior.Z[: m // 2], whole=prior.whole)
-    fewer = replace(evidence, couple=half).at(evaluation.theta)
+    # From the sites under all points it takes half of the passes.
+    fewer = replace(evidence, couple=half).at(evaluation.theta, evaluation.starts)
     return Coverage(left, evaluation.value - fewer.value)

@@ -4,7 +4,7 @@ One visit to a block computes the cavities that all effective sites lead to, the
 rows, and what these add to m × m sums: the averages of millions of rows need no n × n matrix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +23,12 @@ from cavity.likelihoods import Likelihood
 from cavity.priors.inducing import Features, InducingPosterior, InducingPrior, Sums, left_over
 from cavity.resampling.laws import LAWS, most_draws
 from cavity.resampling.pool import Averages, EffectiveSites, Examples
-from cavity.resampling.theories import cavity_theory, variational_theory
+from cavity.resampling.theories import cavity_theory, nodes_enough, variational_theory
 from cavity.rows import State
 from cavity.sites import Rows, Sites, cavity
 
-_CHUNK = 2048
-"""Rows whose averages over fields fit into a processor's cache together."""
+_FIELDS = 24_000
+"""Fields that fit into a processor's cache together, with what is computed of them."""
 
 
 class BlockPool(NamedTuple):
@@ -192,34 +192,41 @@ class SizeEquations(NamedTuple):
 
     def sites(self, rows: Rows, c: Averages) -> EffectiveSites:
         """Return the effective sites of rows with given cavities."""
-        parts = []
-        for i, j in row_blocks(len(rows.y), _CHUNK):
-            part = slice(i, j)
-            parts.append(self._sites(examples_of(self.likelihood, rows, part), rows, c, part))
-        return EffectiveSites(*map(_joined, zip(*parts, strict=True)))
+        found: list[Any] = []
+        for part, nodes in self._parts(c):
+            sites = self._sites(rows, c, part, nodes)
+            found = found or [None if x is None else np.empty_like(c.R) for x in sites]
+            for whole, x in zip(found, sites, strict=True):
+                if x is not None:
+                    whole[part] = x
+        return EffectiveSites(*found)
 
-    def _sites(self, examples: Examples, rows: Rows, c: Averages, part: slice) -> EffectiveSites:
+    def _parts(self, c: Averages) -> Iterator[tuple[Array, int]]:
+        """Yield rows whose averages take equally many nodes, as many as fit into the cache."""
+        nodes = nodes_enough(self.likelihood, c)
+        for count in np.unique(nodes):
+            same = np.flatnonzero(nodes == count)
+            for i, j in row_blocks(len(same), _FIELDS // count):
+                yield same[i:j], int(count)
+
+    def _sites(self, rows: Rows, c: Averages, part: Array, nodes: int) -> EffectiveSites:
+        examples, here = examples_of(self.likelihood, rows, part), part_of_averages(c, part)
         draws = self.size * share_of(self.share, rows)[part]
         # The same for all blocks.
         most = most_draws(self.size * np.asarray(self.share))
-        here = part_of_averages(c, part)
         if self.theory == "variational":
             return variational_theory(examples, draws)(here)
-        return cavity_theory(examples, LAWS[self.law](draws, most), self.tol)(here)
+        return cavity_theory(examples, LAWS[self.law](draws, most), self.tol, nodes)(here)
 
 
-def part_of_averages(c: Averages, part: slice) -> Averages:
+def part_of_averages(c: Averages, part: slice | Array) -> Averages:
     """Return the averages of some rows of a block."""
     chi = None if c.chi is None else c.chi[part]
     return Averages(c.G[part], c.R[part], c.V[part], chi)
 
 
-def examples_of(likelihood: Likelihood, rows: Rows, part: slice) -> Examples:
+def examples_of(likelihood: Likelihood, rows: Rows, part: slice | Array) -> Examples:
     """Return the targets and the likelihood of a part of a block."""
     if rows.place != slice(None):
         likelihood = likelihood.subset(rows.place)
     return Examples(rows.y[part], likelihood.subset(part))
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    return None if parts[0] is None else np.concatenate(parts)

@@ -1,7 +1,7 @@
 """Several draws of one example in one cavity, each with a site of its own as in inference."""
 
 from collections.abc import Iterator
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,34 +57,70 @@ class RepeatedSites:
         """Return the site of each of s draws, given that all have the same.
 
         All of them moving at once overshoot: each step is extrapolated from the last two, in
-        units of the cavity. Every entry ends by itself, so that none depends on its neighbours.
+        units of the cavity. Every entry ends by itself, so that none depends on its neighbours;
+        after a round half of them have, and are not visited again.
         """
-        scale, found, done = np.sqrt(c.variance), None, np.zeros(site.tau.shape, dtype=bool)
-        x = np.stack([site.tau * c.variance, site.nu * scale])
+        here = RepeatedDraws(self._likelihood, self._y, c, s, excess)
+        x, where = here.packed(site), None
         last: tuple[Array, Array] | None = None
         for _ in range(_ROUNDS):
-            site = Sites(x[0] / c.variance, x[1] / scale)
-            image = self._image(c, s, site, excess)
-            change = _together(c, image, s, excess)[0] - _together(c, site, s, excess)[0]
-            found = image if found is None else Sites(*map(partial(np.where, done), found, image))
-            done |= np.abs(change) * scale < self._tol
-            if np.all(done):
+            image, change = here.round(x)
+            if where is None:
+                found = image
+            else:
+                found.tau[where], found.nu[where] = image
+            rest = np.nonzero(np.abs(change) >= self._tol)
+            if not len(rest[0]):
                 break
-            f = np.stack([image.tau * c.variance, image.nu * scale]) - x
-            step = 2.0 / (s + 1.0) * f if last is None else extrapolated(x, f, last)
-            last = x, f
+            where = rest if where is None else tuple(w[rest] for w in where)
+            f = here.packed(image) - x
+            x, f = x[:, *rest], f[:, *rest]
+            step = 2.0 / (s + 1.0) * f
+            if last is not None:
+                step = extrapolated(x, f, (last[0][:, *rest], last[1][:, *rest]))
+            here, last = here.part(rest), (x, f)
             x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
-        return found or site
+        return found
 
-    def _image(self, c: Marginals, s: float, site: Sites, excess: Array | None) -> Sites:
-        """Return the site of one draw among s − 1 others with the given one."""
-        mean, G = c
-        if excess is not None:
-            mean = mean + excess * _together(c, site, s, excess)[0]
-        slope, curvature = _together(Marginals(mean, G), site, s - 1.0)
-        with_others = Marginals(mean + G * slope, G * (1.0 + G * curvature))
-        return match(with_others, self._likelihood.tilted(self._y, with_others))
+
+class RepeatedDraws(NamedTuple):
+    """Examples drawn s times, in cavities without them."""
+
+    likelihood: Likelihood
+    y: Array
+    c: Marginals
+    s: float
+    excess: Array | None
+
+    def packed(self, site: Sites) -> Array:
+        """Return sites as an array without dimension."""
+        v = self.c.variance
+        return np.stack([site.tau * v, site.nu * np.sqrt(v)])
+
+    def part(self, rest: tuple[Array, ...]) -> "RepeatedDraws":
+        """Return some of the entries, in one dimension."""
+        shape = np.shape(self.c.mean)
+        y, mean, v = (np.broadcast_to(a, shape)[rest] for a in (self.y, *self.c))
+        excess = None if self.excess is None else np.broadcast_to(self.excess, shape)[rest]
+        likelihood = self.likelihood.subset(rest[-1])
+        return RepeatedDraws(likelihood, y, Marginals(mean, v), self.s, excess)
+
+    def round(self, x: Array) -> tuple[Sites, Array]:
+        """Return the site of one draw among s − 1 others, and how the slope changes by it.
+
+        The change is in units of the cavity.
+        """
+        (mean, G), s = self.c, self.s
+        scale = np.sqrt(G)
+        site = Sites(x[0] / G, x[1] / scale)
+        slope, _ = _together(self.c, site, s, self.excess)
+        if self.excess is not None:
+            mean = mean + self.excess * slope
+        others, curvature = _together(Marginals(mean, G), site, s - 1.0)
+        c = Marginals(mean + G * others, G * (1.0 + G * curvature))
+        image = match(c, self.likelihood.tilted(self.y, c))
+        return image, (_together(self.c, image, s, self.excess)[0] - slope) * scale
 
 
 def extrapolated(x: Array, f: Array, last: tuple[Array, Array]) -> Array:

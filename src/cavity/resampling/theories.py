@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from cavity.arrays import Array, matmul
+from cavity.likelihoods import Likelihood
 from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, Targets
 from cavity.resampling.repeats import RepeatedSites
@@ -18,8 +19,10 @@ from cavity.sites import Marginals, Moments, Sites, cavity, match
 
 Theory = Callable[[Averages], EffectiveSites]
 
-# The slopes are smooth on the scale of the fields: twelve nodes leave six digits.
+# The slopes are smooth on the scale of the fields: twelve nodes leave six digits ...
 _NODES = 12
+# ... and fewer do where fields vary less than the likelihood does, by these ratios of variances.
+_RATIOS, _FEWER = (0.01, 0.03, 0.1, 0.2), np.array([4, 5, 6, 8, _NODES])
 # A response needs fields that differ: at least by this share of the variance.
 _LEAST_SPREAD = 1e-8
 
@@ -36,16 +39,26 @@ def average_over_fields(
     return [matmul(values.T, weight) for values in f(h)]
 
 
+def nodes_enough(likelihood: Likelihood, c: Averages) -> Array:
+    """Return how many nodes each example's average over fields takes."""
+    if likelihood.quadratic:
+        return np.full(len(c.G), _FEWER[0])
+    return _FEWER[np.searchsorted(_RATIOS, c.V / (c.G + likelihood.noise_variance))]
+
+
 @cache
 def _gauss(nodes: int) -> tuple[Array, Array]:
     x, weight = np.polynomial.hermite_e.hermegauss(nodes)
     return x, weight / weight.sum()
 
 
-def cavity_theory(pool: Targets, occupancy: Occupancy, tol: float = 1e-10) -> Theory:
+def cavity_theory(
+    pool: Targets, occupancy: Occupancy, tol: float = 1e-10, nodes: int = _NODES
+) -> Theory:
     """Return the cavity theory, for any likelihood and any law of resampling.
 
-    The sites of examples drawn several times are solved to the tolerance ``tol``.
+    The sites of examples drawn several times are solved to the tolerance ``tol``, and averages
+    over fields are sums over so many ``nodes``.
     """
     responds = len(occupancy.s) > 1 and not pool.likelihood.quadratic
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
@@ -66,7 +79,7 @@ def cavity_theory(pool: Targets, occupancy: Occupancy, tol: float = 1e-10) -> Th
                 d2 += p * curvature
             return d1, square, d2, d1 * (h - c.R)
 
-        d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V)
+        d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V, nodes)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
         return _sites(c, d1, square, d2, with_field / c.V if responds else d2)
 
