@@ -50,9 +50,12 @@ def boston():
     return Pool(DensePrior(K), y, Gaussian(0.01), np.full(len(y), 1.0 / len(y)))
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY if REGISTRY[name]().concave])
+CONTRACT = [name for name in REGISTRY if REGISTRY[name]().concave]
+
+
+@pytest.mark.parametrize("name", [*CONTRACT, "student_t"])
 def test_contract(name):
-    """Every log-concave likelihood passes the contract of learning curves."""
+    """Every log-concave likelihood, and a mixture, passes the contract of learning curves."""
     lik, X = REGISTRY[name](), points(12)[0]
     check_curve(lik, covariance(X), targets(lik.support, 12, np.random.default_rng(0)))
 

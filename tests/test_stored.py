@@ -1,10 +1,12 @@
 """Fitted estimators in files: they come back without a fit, and bad files do not come in."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, storage
@@ -84,6 +86,111 @@ def test_regressors_come_back(path, monkeypatch, targets):
         rtol=1e-9,
         atol=1e-11,
     )
+
+
+TARGETS = {
+    "poisson": lambda f, rng: rng.poisson(np.exp(f)),
+    "negative_binomial": lambda f, rng: rng.poisson(np.exp(f) * rng.gamma(2.0, 0.5, len(f))),
+    "gamma": lambda f, rng: np.exp(f) * rng.gamma(2.0, 0.5, len(f)),
+    "student_t": lambda f, rng: f + 0.2 * rng.standard_t(3.0, len(f)),
+    "censored": lambda f, rng: np.maximum(f + 0.2 * rng.standard_normal(len(f)), -0.5),
+    "gaussian": lambda f, rng: f + 0.2 * rng.standard_normal(len(f)),
+}
+
+
+@pytest.mark.parametrize("inducing", [None, 15])
+@pytest.mark.parametrize("name", TARGETS)
+def test_regressors_of_any_target_come_back(path, monkeypatch, name, inducing):
+    """Tuned parameters, level and trend are in the file: the same moments and quantiles."""
+    X, f, _ = table(n=40)
+    y, offset = TARGETS[name](f, np.random.default_rng(1)), np.linspace(-0.1, 0.1, 40)
+    kernel = ConstantKernel(1.0, (0.5, 2.0)) * RBF(1.0, "fixed")
+    options = {"normalize_y": True, "mean": "linear", "n_inducing": inducing}
+    reg = GaussianProcessRegressor(kernel, likelihood=name, **options)
+    with warnings.catch_warnings():
+        # A bound that the tuning meets is no matter here.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        reg.fit(X, y, offset=offset)
+    again = there_and_back(reg, path, monkeypatch)
+    for ours, theirs in zip(
+        again.predict(NEW[:9], True, offset=0.2),
+        reg.predict(NEW[:9], True, offset=0.2),
+        strict=True,
+    ):
+        # The same numbers; only the kernel's are stored instead of their logarithms.
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    quantiles = (model.predict_quantiles(NEW[:3], [0.1, 0.9]) for model in (again, reg))
+    np.testing.assert_allclose(*quantiles, rtol=1e-10, atol=1e-10)
+    assert again.log_marginal_likelihood_value_ == reg.log_marginal_likelihood_value_
+    assert again.mean == "linear"
+    if name != "gaussian":
+        np.testing.assert_allclose(again.likelihood_.theta, reg.likelihood_.theta, atol=1e-12)
+
+
+def test_classifiers_with_a_trend_come_back(path, monkeypatch):
+    """The trend of a classifier, and a share of wrong labels that was tuned, are in its file."""
+    X, _, labels = table(n=50)
+    how = {"optimizer": None, "mean": "linear", "inference": "mixture"}
+    clf = GaussianProcessClassifier(1.0 * RBF(1.0), likelihood="noisy_probit", **how)
+    clf.set_params(optimizer="fmin_l_bfgs_b", kernel=RBF(1.0, "fixed"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(X, labels)
+    again = there_and_back(clf, path, monkeypatch)
+    np.testing.assert_allclose(again.predict_proba(NEW), clf.predict_proba(NEW), atol=1e-12)
+    slopes = (model._model.processes[0].trend.slopes for model in (again, clf))
+    np.testing.assert_array_equal(*slopes)
+
+
+def test_files_without_a_likelihood_of_each_function_open(path):
+    """Files of version 2 have one likelihood for all functions, no level and no trend."""
+    X, y, labels = table()
+    for model in (
+        GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(X, y),
+        GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, labels),
+    ):
+        save(model, path)
+
+        def older(header, arrays):
+            del header["fit"]["level"]
+            for process in header["fit"]["processes"]:
+                del process["likelihood"]
+
+        damaged(path, older)
+        np.testing.assert_array_equal(load(path).predict(NEW), model.predict(NEW))
+
+
+BAD_TARGETS = {
+    "an unknown likelihood": lambda h, a: _likelihood(h, {"likelihood": "x", "parameters": {}}),
+    "a likelihood of words": lambda h, a: _likelihood(h, 5),
+    "a likelihood of labels": lambda h, a: _likelihood(h, "probit"),
+    "a negative shape": lambda h, a: _likelihood(
+        h, {"likelihood": "gamma", "parameters": {"shape": -1.0, "shape_bounds": "fixed"}}
+    ),
+    "a level that is none": lambda h, a: h["fit"].update(level="x"),
+    "an infinite level": lambda h, a: h["fit"].update(level=float("1e999")),
+    "a long trend": lambda h, a: a.update({"0_trend_beta": np.ones(9)}),
+    "a trend without units": lambda h, a: a.update({"0_trend_unit": np.zeros(())}),
+    "a trend of nothing": lambda h, a: a.pop("0_trend_centre"),
+}
+
+
+def _likelihood(header, found):
+    header["fit"]["processes"][0].update(likelihood=found)
+
+
+@pytest.mark.parametrize("kind", BAD_TARGETS)
+def test_targets_that_make_no_sense_are_refused(path, kind):
+    """A damaged likelihood, level or trend is refused in one line."""
+    X, f, _ = table(n=20)
+    options = {"optimizer": None, "mean": "linear", "normalize_y": True}
+    save(GaussianProcessRegressor(RBF(1.0), likelihood="gamma", **options).fit(X, np.exp(f)), path)
+    load(path)
+    damaged(path, BAD_TARGETS[kind])
+    with pytest.raises(StorageError) as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
 
 
 def test_inducing_points_come_back_without_the_rows(path, monkeypatch):

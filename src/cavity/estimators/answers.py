@@ -8,7 +8,7 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.estimators.fitted import FittedModel
-from cavity.likelihoods import Gaussian, Likelihood, quantiles
+from cavity.likelihoods import Gaussian, Likelihood, quantiles, surprise
 from cavity.sites import Marginals
 
 
@@ -99,11 +99,7 @@ def loo_moments(model: FittedModel, *, tuned_without: bool) -> tuple[Array, Arra
 
 def loo_log_prob(model: FittedModel) -> Array:
     """Return the log density (or probability) of each row's target given all the others."""
-    [process], position = model.processes, model.rows.position
-    if np.any(position < 0):
-        raise ValueError(
-            "Rows of weight zero have no leave-one-out density: their targets are not kept."
-        )
+    [process], position = model.processes, _positions(model)
     cavities, units = process.cavities(), np.broadcast_to(model.scale, len(process.fits))
     direct = process.response.direct if process.responds else np.zeros(len(cavities[0].mean))
     found = [
@@ -111,6 +107,22 @@ def loo_log_prob(model: FittedModel) -> Array:
         for fit, c, unit in zip(process.fits, cavities, units, strict=True)
     ]
     return shaped(found)
+
+
+def outlier_scores(model: FittedModel) -> Array:
+    """Return how surprising each row's target is, given all the others."""
+    [process], position = model.processes, _positions(model)
+    each = zip(process.fits, process.cavities(), strict=True)
+    return shaped([surprise(fit.problem.likelihood, fit.targets.y, c)[position] for fit, c in each])
+
+
+def _positions(model: FittedModel) -> Array:
+    """Return where each row of the table is among the training rows."""
+    if np.any(model.rows.position < 0):
+        raise ValueError(
+            "Rows of weight zero have no leave-one-out density: their targets are not kept."
+        )
+    return model.rows.position
 
 
 def drawn_targets(model: FittedModel, X: Any, count: int, rng: Any) -> Array:

@@ -84,6 +84,11 @@ class FittedModel:
         """The likelihood of new rows, at its tuned parameters."""
         return self.processes[0].likelihood.bare
 
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the rows that the model was fitted to had offsets that differ."""
+        return any(np.ptp(getattr(p.likelihood, "offset", 0.0)) > 0.0 for p in self.processes)
+
     def shift_of(self, offset: Any) -> Any:
         """Return what is added to latent values, in the model's units."""
         return self.level if offset is None else self.level + np.asarray(offset) / self.scale
@@ -114,7 +119,8 @@ class FittedModel:
         """Return class probabilities or expected targets at new inputs, one column for each."""
         if self.coding is not None:
             return np.exp(self.scores(X))
-        return np.stack(self.processes[0].mean(X), axis=1) * self.scale + self.origin
+        means = self.means(X) if self.is_linear else self._responses(self.latents(X))
+        return np.stack(means, axis=1) * self.scale + self.origin
 
     def draws(self, X: Any, count: int, rng: Any) -> Array:
         """Draw what the predictions would be if the latent functions were known.
@@ -122,11 +128,23 @@ class FittedModel:
         The draws are from the joint posterior at all inputs, of shape (count, inputs, columns).
         """
         if self.coding is None:
-            found = self.processes[0].draws(X, count, rng)
+            found = self.processes[0].draws(X, count, rng) + self.level
+            if not self.is_linear:
+                noise = np.broadcast_to(self.processes[0].rule.noise(X), found[0].shape)
+                found = np.stack(self._responses([Marginals(f, noise) for f in found]))
             return np.moveaxis(found, 0, -1) * self.scale + self.origin
         drawn = [process.drawn_log_proba(X, count, rng) for process in self.processes]
         scores = self.coding.scores([(low.ravel(), high.ravel()) for low, high in drawn])
         return np.exp(scores).reshape(count, len(X), -1)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether predictions are the latent function itself, in other units."""
+        return self.coding is None and self.likelihood.quadratic
+
+    def _responses(self, latents: Iterable[Marginals]) -> list[Array]:
+        """Return E[y] in the model's units, given the latent values."""
+        return [self.likelihood.response(q).mean for q in latents]
 
     def averages(self, sets: Iterable[Any]) -> Marginals:
         """Return mean and variance of a regressor's function, averaged over each set of inputs."""

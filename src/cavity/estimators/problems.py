@@ -120,6 +120,19 @@ def target_likelihood(regressor: Any) -> Likelihood:
     return model
 
 
+def with_limits(estimator: Any, y: Array) -> Any:
+    """Let a copy of a regressor take from all targets what its likelihood takes from targets.
+
+    A part of them may not show, say, where they are cut off.
+    """
+    if hasattr(estimator, "alpha"):
+        base = likelihood(estimator.likelihood)
+        if not base.quadratic:
+            whole = in_units(estimator, base, y, np.ones(len(y)), 0.0, 1.0)
+            estimator.set_params(likelihood=whole)
+    return estimator
+
+
 class TargetUnits(NamedTuple):
     """A regressor's targets in the model's units, and how these relate to the user's."""
 

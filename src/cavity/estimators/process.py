@@ -229,6 +229,11 @@ class FittedProcess:
         """The likelihood at the tuned hyperparameters, with what belongs to the training rows."""
         return self.evaluation.likelihood
 
+    @property
+    def trend(self) -> Any:
+        """The linear trend of the latent function, or None."""
+        return getattr(self.likelihood, "trend", None)
+
     def covariance(self, X: Any) -> Array:
         """Return the posterior covariance of the first latent function among new inputs."""
         members = (self.evaluation, *self.others)

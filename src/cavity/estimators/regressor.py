@@ -106,7 +106,7 @@ class GaussianProcessRegressor(TargetProcess):
     X_train_, y_train_ : training inputs, equal ones merged, and targets; None if inducing
     loo_mean_, loo_std_, fixed_kernel_loo_mean_, fixed_kernel_loo_std_ : ndarrays of shape \
             (n_samples,) or (n_samples, n_targets)
-    loo_log_prob_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    loo_log_prob_, outlier_score_ : ndarrays of shape (n_samples,) or (n_samples, n_targets)
     kernel_comparison_ : table of the kernels that kernel="auto" has tried
     inducing_points_, inducing_left_over_, inducing_gain_ : arrays or lists of arrays, floats
     n_features_in_, feature_names_in_ : int and ndarray of str

@@ -2,16 +2,19 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from cavity import storage
 from cavity.arrays import Array
+from cavity.estimators.answers import user_likelihood
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.coding import coding_of
 from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.forgotten import ForgottenRows
 from cavity.estimators.joint import latents_of
 from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.process import Coverage, FittedProcess
@@ -20,7 +23,7 @@ from cavity.estimators.validation import RowMap, is_precomputed
 from cavity.evidence import Evaluation, Evidence
 from cavity.inference import Fit, Method, Problem, Report, WarmStart, method
 from cavity.kernels import rule
-from cavity.likelihoods import Gaussian, Likelihood, likelihood
+from cavity.likelihoods import Gaussian, Likelihood, Shifted, Trend, likelihood
 from cavity.priors import InducingPosterior, InducingPrior
 from cavity.priors.inducing import Whitened
 from cavity.sites import Sites
@@ -38,6 +41,7 @@ T = TypeVar("T")
 Stored = tuple[dict[str, Any], dict[str, Array]]
 """What JSON can hold, and arrays by their names."""
 _KIND = "fitted estimator"
+_LABELS = ("signs", "codes")
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -122,6 +126,7 @@ def as_numbers(estimator: Any) -> Stored:
     # The noise of a row of the training table says nothing about a new one.
     arrays["noise"] = np.min(np.asarray(model.noise))
     fit = {"n_features": int(estimator.n_features_in_), "processes": [about for about, _ in parts]}
+    fit["level"] = float(model.level)
     return {"fit": fit}, arrays
 
 
@@ -133,15 +138,25 @@ def _of_process(k: int, process: FittedProcess) -> Stored:
         "log_evidence": [float(fit.log_evidence) for fit in process.fits],
         "reports": [[_plain(value) for value in fit.report] for fit in process.fits],
         "coverage": None if coverage is None else [_plain(value) for value in coverage],
+        "likelihood": _own_likelihood(process),
     }
     own = {"X": prior.X} | process.latents.arrays(prior) if prior.dense else {}
     arrays = own if prior.dense else {"Z": prior.Z, "W": prior.W}
+    trend = process.trend
+    if trend is not None:
+        arrays |= {f"trend_{name}": part for name, part in trend._asdict().items()}
     for j, fit in enumerate(process.fits):
         posterior = fit.posterior
         names = ("tau", "nu", "alpha") if prior.dense else ("V", "w", "half_log_det")
         values = (*posterior.sites, posterior.alpha) if prior.dense else posterior.values
         arrays |= {f"{name}_{j}": value for name, value in zip(names, values, strict=True)}
     return about, {f"{k}_{name}": np.asarray(array) for name, array in arrays.items()}
+
+
+def _own_likelihood(process: FittedProcess) -> Any:
+    """Return the tuned likelihood of new rows; None if its noise is an array of the file."""
+    model = process.likelihood.bare
+    return None if model.quadratic else likelihood_to_json(model)
 
 
 def _plain(value: Any) -> Any:
@@ -166,14 +181,20 @@ def restored(
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")
     latents = SIGNS if split is None else latents_of(estimator, split)
-    about = n_features, _likelihood(options, arrays, classes), method(options["inference"]), latents
+    given = partial(_likelihood, options, arrays, classes)
+    about = n_features, given, method(options["inference"]), latents
     processes = [
         _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
     ]
     scaling = _scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
     rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None, None)
-    found = FittedModel(processes, rows, absent, split, **scaling)
+    if any((p.likelihood.support in _LABELS) != (classes is not None) for p in processes):
+        raise ValueError("its likelihood does not fit its targets")
+    level = float(fit.get("level", 0.0))
+    if not np.isfinite(level):
+        raise ValueError("its level is not finite")
+    found = FittedModel(processes, rows, absent, split, level=level, **scaling)
     options.update(_attributes(found, n_features, classes))
     return estimator
 
@@ -210,8 +231,12 @@ def _attributes(model: FittedModel, n_features: int, classes: Array | None) -> d
         "kernel": model.processes[0].kernel_,
         "log_marginal_likelihood_value_": model.log_evidence(),
     }
+    if any(process.trend is not None for process in model.processes):
+        found["mean"] = "linear"
     if classes is None:
-        return found | {"X_train_": model.processes[0].X_train_}
+        own = user_likelihood(model)
+        named = {} if own.quadratic else {"likelihood": own}
+        return found | named | {"X_train_": model.processes[0].X_train_, "likelihood_": own}
     reports = [fit.report for fit in model.fits]
     return found | {
         "classes_": classes,
@@ -231,6 +256,10 @@ class _Arrays(NamedTuple):
         """Return the length of an array."""
         return len(self.all[f"{self.k}_{name}"])
 
+    def has(self, name: str) -> bool:
+        """Whether there is such an array."""
+        return f"{self.k}_{name}" in self.all
+
     def get(self, name: str, *shape: int) -> Array:
         """Return an array once it has this shape and is finite."""
         found = self.all[f"{self.k}_{name}"]
@@ -243,7 +272,7 @@ def _process(
     about: Mapping[str, Any],
     arrays: _Arrays,
     n_features: int,
-    model: Likelihood,
+    given: Callable[[], Likelihood],
     how: Method,
     latents: Latents,
 ) -> FittedProcess:
@@ -260,15 +289,34 @@ def _process(
         prior = InducingPrior(kernel, Z, W)
     # More columns than the kernel has length scales would fail during a prediction.
     kernel.diag(prior.points[:1])
-    none = ForgottenRows()
+    none, model = ForgottenRows(), _with_trend(_known(about, given), arrays, n_features)
     evidence = Evidence(kernel, [none], model, how, none.reduce)
     problem, fits = Problem(model, prior, none), []
     for j, (value, report) in enumerate(zip(about["log_evidence"], about["reports"], strict=True)):
         posterior = _posterior(prior, arrays, n, j)
         fits.append(Fit(problem, how, posterior, float(value), Report(*report), WarmStart(None)))
     coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
-    evaluation = Evaluation(evidence, kernel.theta, prior, fits)
+    evaluation = Evaluation(evidence, evidence.theta, prior, fits)
     return FittedProcess(evaluation, coverage=coverage, latents=latents)
+
+
+def _known(about: Mapping[str, Any], given: Callable[[], Likelihood]) -> Likelihood:
+    """Return a process's own likelihood; files of earlier versions have one for all."""
+    own = about.get("likelihood")
+    return given() if own is None else likelihood(likelihood_from_json(own))
+
+
+def _with_trend(model: Likelihood, arrays: _Arrays, n_features: int) -> Likelihood:
+    """Return the likelihood of rows with a trend, if there is one."""
+    if not arrays.has("trend_beta"):
+        return model
+    centre, spread = (arrays.get(f"trend_{name}", n_features) for name in ("centre", "spread"))
+    beta = arrays.get("trend_beta", 1 + n_features)
+    unit, bound = (float(arrays.get(f"trend_{name}")) for name in ("unit", "bound"))
+    if not (np.all(spread > 0.0) and unit > 0.0):
+        raise ValueError("its trend has units that are not positive")
+    trend = Trend(centre, spread, unit, beta, bound)
+    return Shifted(model, 0.0, trend, np.empty((0, 1 + n_features)))
 
 
 def _check_memory(rows: int) -> None:
@@ -293,23 +341,3 @@ def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:
         return prior.condition(Sites(tau, nu), alpha)
     V, w = arrays.get(f"V_{j}", n, n), arrays.get(f"w_{j}", n)
     return InducingPosterior(prior, Whitened(V, w, float(arrays.get(f"half_log_det_{j}"))))
-
-
-class ForgottenRows:
-    """The training rows of a model from a file, which it does not have."""
-
-    _WHY = (
-        "This model comes from a file, which holds what predictions need and not the training "
-        "rows: leave-one-out, learning curves and the like need the estimator that was fitted."
-    )
-
-    def reduce(self, *_: Any) -> Any:
-        """Refuse to visit any rows."""
-        raise ValueError(self._WHY)
-
-    def collect(self, *_: Any) -> Any:
-        """Refuse to visit any rows."""
-        raise ValueError(self._WHY)
-
-    def drop(self, state: str) -> None:
-        """Forget nothing."""

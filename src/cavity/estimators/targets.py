@@ -12,6 +12,7 @@ from cavity.estimators.answers import (
     explained,
     loo_log_prob,
     loo_moments,
+    outlier_scores,
     target_quantiles,
 )
 from cavity.estimators.common import GaussianProcess
@@ -155,3 +156,24 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         model = self._fitted
         warn_of_loo(model)
         return loo_log_prob(model)
+
+    @property
+    def outlier_score_(self) -> Array:
+        """How surprising each target is, given all other rows; high for an outlier.
+
+        It is the number of standard deviations by which a Gaussian target as unlikely would be off:
+        `cavity.likelihoods.surprise` of the leave-one-out prediction, for every likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessRegressor
+        >>> X = np.linspace(0.0, 6.0, 40)[:, None]
+        >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(40)
+        >>> y[17] += 3.0
+        >>> reg = GaussianProcessRegressor(1.0 * RBF(1.0), likelihood="student_t").fit(X, y)
+        >>> int(np.argmax(reg.outlier_score_))
+        17
+        """
+        return outlier_scores(self._fitted)

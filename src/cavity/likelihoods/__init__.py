@@ -14,6 +14,7 @@ from cavity.likelihoods.probit import Probit, Step
 from cavity.likelihoods.quantiles import quantiles
 from cavity.likelihoods.shifted import Shifted, Trend
 from cavity.likelihoods.student_t import StudentT
+from cavity.likelihoods.surprise import surprise
 
 __all__ = [
     "REGISTRY",
@@ -34,6 +35,7 @@ __all__ = [
     "Trend",
     "likelihood",
     "quantiles",
+    "surprise",
 ]
 
 

@@ -141,6 +141,10 @@ class Likelihood(ABC):
         """Return P(Y ≤ y|f), for targets that are numbers."""
         raise ValueError(f"{self!r} does not say how its targets are distributed.")
 
+    def has_mass(self, y: Array) -> Array | bool:
+        """Return whether p(y|f) is a probability of single values, rather than a density."""
+        return self.support != "reals" and self.support != "positive"
+
     def deviance(self, y: Array, mean: Array) -> Array | None:
         """Return twice the gap of log p to that of the best mean; None if it has no name."""
         return None

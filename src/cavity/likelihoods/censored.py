@@ -143,6 +143,11 @@ class Censored(Likelihood, name="censored"):
         p = ndtr((y - f) / math.sqrt(self.noise_variance))
         return xp.where(y < low, 0.0, xp.where(y >= high, 1.0, p))
 
+    def has_mass(self, y: Array) -> Array:
+        """Return whether targets are at a limit."""
+        low, high = self._limits
+        return (y <= low) | (y >= high)
+
     def _rows(self, y: Array, like: Array) -> tuple[Array, Array, Array]:
         """Return which limit a row is at (−1, 1, or 0), its target if inside, the limit if not."""
         low, high = self._limits

@@ -10,7 +10,7 @@ import numpy as np
 from cavity.arrays import Array, row_blocks
 from cavity.model_selection.curve import Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error_of
-from cavity.model_selection.pools import inputs_of
+from cavity.model_selection.pools import inputs_of, shifts_of
 from cavity.model_selection.suspects import most_doubtful
 from cavity.model_selection.trends import trend_of, trend_sizes
 from cavity.resampling import (
@@ -69,14 +69,15 @@ class BlockSource(Source):
         order = most_doubtful(found.doubt, k)
         return found.place[order], PointScores(*(part[order] for part in _points(found)))
 
-    def predict(self, X: Any) -> tuple[Array, Array]:
+    def predict(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
         seen = inputs_of(self.inputs.model, self.inputs.before, X)
-        parts = [self._predict(seen[i:j]) for i, j in row_blocks(len(seen), _NEW)]
+        added = np.broadcast_to(0.0 if offset is None else offset, len(seen))
+        parts = [self._predict(seen[i:j], added[i:j]) for i, j in row_blocks(len(seen), _NEW)]
         mean, variance = zip(*parts, strict=True)
         return np.concatenate(mean, axis=1), np.concatenate(variance, axis=1)
 
-    def _predict(self, X: Any) -> tuple[Array, Array]:
+    def _predict(self, X: Any, offset: Array) -> tuple[Array, Array]:
         pools = self.inputs.pools
         about = [(p.prior.cross(X), p.prior.rule.diag(X) - p.noise) for p in pools]
         averages: list[list[Averages]] = [
@@ -84,7 +85,7 @@ class BlockSource(Source):
             for of_size in self.solutions
         ]
         scores: Scores = self.inputs.scores([np.ones(1)] * len(pools))
-        return scores.predicted(averages)
+        return scores.predicted(averages, shifts_of(self.inputs.fitted, X, offset))
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from cavity.arrays import Array
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess
+from cavity.likelihoods import Likelihood, Shifted
 from cavity.resampling import (
     BinaryScores,
     BlockPool,
@@ -109,7 +110,12 @@ class BlockInputs:
 
 
 def block_pools(
-    fitted: FittedModel, table: Any, share: Array | None, *, retune: bool
+    fitted: FittedModel,
+    table: Any,
+    share: Array | None,
+    *,
+    retune: bool,
+    offset: Array | None = None,
 ) -> list[BlockPool]:
     """Return a pool of rows in blocks for each latent function.
 
@@ -125,19 +131,27 @@ def block_pools(
     retune : bool
         Whether averages are over kernels tuned on each training set. On a large table that makes
         no difference, and is left out.
+    offset : array of shape (n,), optional
+        What is added to the latent values of rows that are given as arrays.
     """
-    if table is None or _is_that_of(fitted, table):
+    if table is None or _is_that_of(fitted, table, offset):
         n = len(fitted.rows.index)
         pools = [_pool_of(process, n) for process in fitted.processes]
         if retune:
             pairs = zip(pools, fitted.processes, strict=True)
             pools = [pool._replace(tuning=tuning_of(p, pool.noise)) for pool, p in pairs]
     else:
+        X = None
         if isinstance(table, tuple):
             X, y = table
             table = MemoryBlocks(Rows(y, np.ones(len(y)), X), _BLOCK)
         n = _count(table)
-        pools = [_of_table(_pool_of(process, n), table) for process in fitted.processes]
+        pools = [
+            _of_table(_pool_of(process, n), table)._replace(
+                likelihood=_likelihood_of(fitted, process, X, offset)
+            )
+            for process in fitted.processes
+        ]
     return pools if share is None else [pool._replace(share=share) for pool in pools]
 
 
@@ -189,12 +203,32 @@ def _of_table(pool: BlockPool, table: RowBlocks) -> BlockPool:
     return pool._replace(blocks=Coded(table, pool.blocks.code), fitted=None)
 
 
-def _is_that_of(fitted: FittedModel, table: Any) -> bool:
+def _likelihood_of(
+    fitted: FittedModel, process: FittedProcess, X: Any, offset: Array | None
+) -> Likelihood:
+    """Return the likelihood of a table that the model was not fitted to."""
+    if X is None and process.trend is not None:
+        raise ValueError(
+            "With mean='linear' another table must be given as arrays X and y, not in blocks."
+        )
+    base, noises = process.likelihood.bare, np.asarray(process.rule.noise(process.X_train_))
+    same = np.allclose(noises, noises[0], rtol=1e-6)
+    noisy = base.with_noise(float(noises[0])) if same and noises[0] else base
+    added = fitted.shift_of(offset) + (0.0 if X is None else process.likelihood.drift(X))
+    return Shifted.rows(base if noisy is None else noisy, X, added)
+
+
+def _is_that_of(fitted: FittedModel, table: Any, offset: Array | None) -> bool:
     """Whether these are the rows that a model was fitted to."""
     blocks = _rows_of(fitted.processes[0])
     if not isinstance(table, tuple):
         return blocks.blocks is table
-    (X, y), begin = table, 0
+    (X, y), begin, process = table, 0, fitted.processes[0]
+    shift = fitted.shift_of(offset) + process.likelihood.drift(X)
+    if np.size(process.likelihood.shift) not in (1, len(y)) or not np.allclose(
+        process.likelihood.shift, shift
+    ):
+        return False
     for target, digest in blocks.collect(_digest, None, ""):
         part = slice(begin, begin + len(target))
         same = len(y[part]) == len(target) and np.array_equal(target, blocks.code(y[part]))

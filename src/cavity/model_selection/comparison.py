@@ -12,8 +12,11 @@ from sklearn.gaussian_process.kernels import CompoundKernel
 
 from cavity.estimators.classifier import GaussianProcessClassifier, start_from
 from cavity.estimators.columns import RowTable
+from cavity.estimators.fitted import fitted_model
+from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
+from cavity.likelihoods import Likelihood
 from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.leave_one_out import loo_losses
 
@@ -29,7 +32,7 @@ class ComparisonRow:
     loo_log_loss: float
     """Mean leave-one-out log loss."""
     loo_error: float
-    """Leave-one-out error rate."""
+    """Leave-one-out error rate, or mean squared error."""
     seconds: float
     converged: bool
 
@@ -54,19 +57,23 @@ def compare_inference(
     inference: Sequence[str] | None = None,
     optimizer: Any = "fmin_l_bfgs_b",
     random_state: Any = None,
+    offset: Any = None,
 ) -> Comparison:
     """Fit several inference methods to the same data and return their results as one table.
 
     Parameters
     ----------
     X, y : array-likes
-        As for `GaussianProcessClassifier.fit`.
+        As for `GaussianProcessClassifier.fit`, or, if the likelihood is one of numbers such as
+        "poisson", for `GaussianProcessRegressor.fit`.
     kernel, likelihood, optimizer, random_state
         As for `GaussianProcessClassifier`. Each method tunes the kernel by its own evidence;
         "sequential", which has no gradient, uses finite differences. The ``kernel_`` of a fit to
         more than two classes gives each binary problem the kernel that it has there.
     inference : sequence of str, optional
         Names of the methods; by default all that work with the likelihood.
+    offset : float or array-like of shape (n_samples,), optional
+        What is added to each row's latent value.
 
     Examples
     --------
@@ -79,25 +86,33 @@ def compare_inference(
     ['ensemble', 'ep', 'laplace', 'naive', 'sequential', 'variational']
     """
     model = find_likelihood(likelihood)
-    if inference is None:
-        # "mixture" serves log-concave likelihoods, too, but is the variational method there.
-        fitting = (n for n, cls in METHODS.items() if cls.needs in model.offers)
-        inference = sorted(n for n in fitting if METHODS[n].serves(model))
+    inference = _methods(model) if inference is None else inference
     for name in inference:
         check_offers(model, method(name))
-    classifier = GaussianProcessClassifier(
-        kernel, likelihood=likelihood, optimizer=optimizer, random_state=random_state
-    )
-    own = kernel.kernels if isinstance(kernel, CompoundKernel) else []
+    labels = model.support in ("signs", "codes")
+    form = GaussianProcessClassifier if labels else GaussianProcessRegressor
+    options = {"optimizer": optimizer, "random_state": random_state}
+    estimator: Any = form(kernel, likelihood=likelihood, **options)
+    own = kernel.kernels if isinstance(kernel, CompoundKernel) and labels else []
     if own:
         _check_kernels(own, len(np.unique(y)))
-        classifier.set_params(kernel=own[0], warm_start=True)
+        estimator.set_params(kernel=own[0], warm_start=True)
     rows = []
     for name in inference:
-        # A warm start would begin at the kernels of the method before.
-        start_from(classifier, own)
-        rows.append(_row(classifier.set_params(inference=name), X, y))
+        if labels:
+            # A warm start would begin at the kernels of the method before.
+            start_from(estimator, own)
+        rows.append(_row(estimator.set_params(inference=name), X, y, offset))
     return Comparison(tuple(rows))
+
+
+def _methods(model: Likelihood) -> list[str]:
+    """Return the methods that a likelihood can be used with.
+
+    "mixture" serves log-concave likelihoods, too, but is the variational method there.
+    """
+    fitting = (name for name, cls in METHODS.items() if cls.needs in model.offers)
+    return sorted(name for name in fitting if METHODS[name].serves(model))
 
 
 def _check_kernels(kernels: Sequence[Any], n_classes: int) -> None:
@@ -115,20 +130,20 @@ def _check_kernels(kernels: Sequence[Any], n_classes: int) -> None:
         )
 
 
-def _row(classifier: GaussianProcessClassifier, X: Any, y: Any) -> ComparisonRow:
+def _row(estimator: Any, X: Any, y: Any, offset: Any) -> ComparisonRow:
     begin = time.perf_counter()
     with warnings.catch_warnings():
         # Whether it converged is a column of the table.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(X, y)
+        estimator.fit(X, y, offset=offset)
     seconds = time.perf_counter() - begin
-    loo = loo_losses(classifier, y)
+    loo = loo_losses(estimator, y)
     return ComparisonRow(
-        inference=classifier.inference,
-        log_evidence=classifier.log_marginal_likelihood_value_,
-        correction=getattr(classifier, "evidence_correction_", float("nan")),
+        inference=estimator.inference,
+        log_evidence=estimator.log_marginal_likelihood_value_,
+        correction=getattr(estimator, "evidence_correction_", float("nan")),
         loo_log_loss=float(np.mean(loo.log_loss)),
         loo_error=float(np.mean(loo.error)),
         seconds=seconds,
-        converged=classifier.converged_,
+        converged=all(fit.report.converged for fit in fitted_model(estimator).fits),
     )

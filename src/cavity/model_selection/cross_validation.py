@@ -10,10 +10,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from cavity.arrays import Array
+from cavity.estimators.problems import with_limits
+from cavity.estimators.validation import check_offset
 
 
 def cross_val_tuned(
-    estimator: Any, X: Any, y: Any, *, cv: Any = 10, n_jobs: int | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 10,
+    n_jobs: int | None = None,
+    offset: Any = None,
 ) -> Any:
     """Predict each row by a model that was tuned and fitted without the row's fold.
 
@@ -30,13 +38,16 @@ def cross_val_tuned(
         Number of folds; classes keep their shares.
     n_jobs : int or None
         Number of folds to fit in parallel.
+    offset : float or array-like of shape (n_samples,), optional
+        What is added to each row's latent value, as in the estimator's ``fit``.
 
     Returns
     -------
     proba : ndarray of shape (n_samples, n_classes)
         Class probabilities of a classifier, in the order of the sorted classes.
     mean, std : ndarrays of shape (n_samples,)
-        Prediction and standard deviation of a regressor, with the kernel's own noise.
+        Prediction and standard deviation of a regressor, with the kernel's own noise; with
+        another likelihood than "gaussian" the deviation is that of the target.
 
     Examples
     --------
@@ -56,9 +67,9 @@ def cross_val_tuned(
         # Rows are often sorted: folds of neighbours would differ from each other.
         splitter.shuffle, splitter.random_state = True, 0
     folds = list(splitter.split(X, y))
-    begin = _from_here(estimator)
+    begin, offset = _from_here(estimator, y), check_offset(offset, len(y))
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_predict)(begin, X, y, train, test) for train, test in folds
+        delayed(_predict)(begin, X, y, train, test, offset) for train, test in folds
     )
     values = np.empty((len(y), found[0].shape[1]))
     for (_, test), part in zip(folds, found, strict=True):
@@ -66,7 +77,7 @@ def cross_val_tuned(
     return values if classes else (values[:, 0], values[:, 1])
 
 
-def _from_here(estimator: Any) -> Any:
+def _from_here(estimator: Any, y: Array) -> Any:
     """Return a copy that tunes its kernel object from where the fitted one has ended."""
     copy = clone(estimator)
     model = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
@@ -74,16 +85,23 @@ def _from_here(estimator: Any) -> Any:
     tuned = getattr(model, "kernel_", None) if hasattr(model, "n_features_in_") else None
     if not isinstance(model.kernel, str | None) and type(tuned) is type(model.kernel):
         last.set_params(kernel=tuned)
+    if not is_classifier(last):
+        with_limits(last, y)
     return copy
 
 
-def _predict(estimator: Any, X: Array, y: Array, train: Array, test: Array) -> Array:
+def _predict(
+    estimator: Any, X: Array, y: Array, train: Array, test: Array, offset: Array | None
+) -> Array:
+    step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+    given = {} if offset is None else {f"{step}offset": offset[train]}
+    there = {} if offset is None else {"offset": offset[test]}
     with warnings.catch_warnings():
         # A fold's trouble is not the table's.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = clone(estimator).fit(X[train], y[train])
+        model = clone(estimator).fit(X[train], y[train], **given)
     if not is_classifier(model):
-        return np.column_stack(model.predict(X[test], return_std=True))
+        return np.column_stack(model.predict(X[test], return_std=True, **there))
     proba = np.full((len(test), len(np.unique(y))), np.finfo(float).tiny)
-    proba[:, np.searchsorted(np.unique(y), model.classes_)] = model.predict_proba(X[test])
+    proba[:, np.searchsorted(np.unique(y), model.classes_)] = model.predict_proba(X[test], **there)
     return proba

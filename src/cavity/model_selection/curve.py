@@ -64,7 +64,7 @@ class Source(ABC):
         return self.point_scores.most_doubtful(k)
 
     @abstractmethod
-    def predict(self, X: Any) -> tuple[Array, Array]:
+    def predict(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class LearningCurve:
     test_error : ndarray of shape (n_sizes,)
         Held-out error rate, or mean squared error.
     test_log_loss : ndarray of shape (n_sizes,)
-        Held-out log loss, or negative log predictive density.
+        Held-out log loss, or negative log predictive density (of counts, log probability).
     test_brier : ndarray of shape (n_sizes,) or None
         Held-out Brier score of a classifier.
     pool_error : ndarray of shape (n_sizes,)
@@ -109,7 +109,8 @@ class LearningCurve:
     point_support : ndarray of shape (n_sizes, n)
         Log of each label's held-out probability (or density), averaged over training sets.
     point_doubt : ndarray of shape (n_sizes, n)
-        Log odds against each label, or how many standard deviations each target is off.
+        Log odds against each label, or how surprising each target is: by how many standard
+        deviations a Gaussian target as unlikely would be off (`cavity.likelihoods.surprise`).
     apparent_error, apparent_log_loss : float
         Error and log loss of the fit to the whole pool, on the pool itself.
     y : ndarray of shape (n,)
@@ -183,19 +184,21 @@ class LearningCurve:
             )
         return 0.368 * apparent + 0.632 * out_of_bag
 
-    def predict(self, X: Any) -> tuple[Array, Array]:
+    def predict(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs.
 
         Parameters
         ----------
         X : array-like of shape (n_new, n_features)
+        offset : float or array-like of shape (n_new,), optional
+            What is added to each latent value; 0 if not given.
 
         Returns
         -------
         mean, variance : ndarrays of shape (n_sizes, n_new) or (n_sizes, n_new, n_classes)
             Of the latent function for a classifier, of the target for a regressor.
         """
-        return self.source.predict(X)
+        return self.source.predict(X, offset)
 
     def measure(self, g: Measure) -> Array:
         """Average a measure of your own over the training sets that an example is not in.
@@ -204,7 +207,8 @@ class LearningCurve:
         ----------
         g : callable
             Maps predictions and labels to numbers, elementwise. For a classifier these are the
-            probability of the second class and the label 0 or 1; for a regressor, two targets.
+            probability of the second class and the label 0 or 1; for a regressor, the expected
+            target and the target.
 
         Returns
         -------

@@ -96,7 +96,8 @@ def feature_effect(
 
     At each value the input is set to it in all rows, and the predictions are averaged (partial
     dependence). The interval is that of the average itself, not of single predictions: exact for a
-    regressor, by functions drawn from the posterior for a classifier.
+    regressor of Gaussian targets, by functions drawn from the posterior for others and for classes.
+    Offsets are taken to be zero.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def effect_of(
 ) -> Band:
     """Return the average prediction with these columns set to each of several values."""
     rows = rng.permutation(len(table))[:_MOST_ROWS]
-    if not surface.has_classes:
+    if surface.is_linear:
         tables = [replaced(table, rows, columns, value) for value in values]
         mean, variance = surface.averages(tables)
         reach = ndtri(0.5 + level / 2.0) * np.sqrt(variance)

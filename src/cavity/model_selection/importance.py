@@ -60,9 +60,9 @@ def feature_importance(
 
     An input's importance is the share of the predictions' variance that is lost when its value is
     replaced by that of another row: its total Sobol' index over the rows of the table. Predictions
-    are the expected target, or the probabilities of all classes. The interval comes from functions
-    drawn from the posterior at the fitted kernel. Its lower end allows for chance: it is zero if
-    an input without any effect could look like this.
+    are the expected target (at an offset of zero), or the probabilities of all classes. The
+    interval comes from functions drawn from the posterior at the fitted kernel. Its lower end
+    allows for chance: it is zero if an input without any effect could look like this.
 
     Inputs that carry the same information share their importance: each can be replaced by the
     others. The shares of all inputs sum to more than one if they act together.

@@ -14,7 +14,13 @@ from cavity.model_selection.block_curve import BlockSource
 from cavity.model_selection.block_pools import BlockInputs
 from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
-from cavity.model_selection.pools import DEFAULT_SIZES, PoolInputs, pools_of
+from cavity.model_selection.pools import (
+    DEFAULT_SIZES,
+    PoolInputs,
+    inputs_of,
+    pools_of,
+    shifts_of,
+)
 from cavity.model_selection.price import TuningPrice
 from cavity.model_selection.trends import trend_of, trend_sizes
 from cavity.resampling import (
@@ -47,6 +53,7 @@ def learning_curve(
     retune: bool = True,
     random_state: Any = 0,
     n_kernels: int = 20,
+    offset: Any = None,
 ) -> LearningCurve:
     """Return the average error on unseen data for training sets of any size, by theory.
 
@@ -59,8 +66,8 @@ def learning_curve(
     With multi_class="multinomial" the latent values of all classes are averaged over together,
     correlated as they are. The matrices have n (C − 1) rows, of which there may be 4,000.
 
-    The theory is that of exact inference for regression and of EP for classification, whatever the
-    estimator uses.
+    The theory is that of exact inference for Gaussian targets, of the bound of inference="mixture"
+    for likelihoods that are not log-concave, and else of EP, whatever the estimator uses.
 
     Parameters
     ----------
@@ -96,6 +103,8 @@ def learning_curve(
         How many kernels are tuned, three of five on quarters and the others on halves. The cost is
         in proportion, and fewer scatter more. With 0, and for models with inducing points, all
         tuning counts to first order.
+    offset : float or array-like of shape (n_samples,), optional
+        What is added to each example's latent value, as in the estimator's ``fit``.
 
     Returns
     -------
@@ -113,7 +122,7 @@ def learning_curve(
     True
     """
     _check_theory(theory, resampling)
-    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune)
+    inputs = pools_of(estimator, X, y, train_sizes, resampling, sample_weight, retune, offset)
     theory = _theory_for(inputs, theory)
     solve = partial(_solver_of(inputs, theory), tol=tol, max_iter=max_iter)
     source_of = _source_of(inputs, theory, solve, random_state, n_kernels)
@@ -140,8 +149,11 @@ def _theory_for(inputs: PoolInputs | BlockInputs, theory: str) -> str:
     is_class = inputs.classes is not None
     if theory == "variational" and is_class:
         raise ValueError("theory='variational' is for regression: use theory='cavity'.")
+    if theory == "variational" and not inputs.fitted.likelihood.quadratic:
+        raise ValueError("theory='variational' needs likelihood='gaussian': use theory='cavity'.")
     if theory == "auto":
-        return "pairs" if inputs.dense and not is_class else "cavity"
+        gaussian = not is_class and inputs.fitted.likelihood.quadratic
+        return "pairs" if inputs.dense and gaussian else "cavity"
     if theory == "pairs" and not inputs.dense:
         raise ValueError(
             "theory='pairs' needs the covariances between all examples, which a model with "
@@ -241,14 +253,16 @@ class TheorySource(Source):
         means["posterior_variance"] = G * scores.scale**2
         return means
 
-    def predict(self, X: Any) -> tuple[Array, Array]:
+    def predict(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
-        given = list(zip(self.inputs.pools, self.inputs.covariances(X), strict=True))
+        inputs = self.inputs
+        given = list(zip(inputs.pools, inputs.covariances(X), strict=True))
         averages = [
             [s.at(pool.prior, *about) for s, (pool, about) in zip(of_size, given, strict=True)]
             for of_size in self.solutions
         ]
-        return self.inputs.scores.predicted(averages)  # type: ignore[no-any-return]
+        shifts = shifts_of(inputs.fitted, inputs_of(inputs.model, inputs.before, X), offset)
+        return inputs.scores.predicted(averages, shifts)  # type: ignore[no-any-return]
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""

@@ -7,6 +7,7 @@ from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from cavity.arrays import Array
+from cavity.estimators.fitted import fitted_model
 from cavity.resampling.scores import Losses, class_scores, target_scores
 
 _ENOUGH = 2.0
@@ -37,7 +38,9 @@ def loo_losses(model: Any, y: Array) -> Losses:
     """
     if is_classifier(model):
         return loo_class_losses(model.loo_proba_, np.searchsorted(model.classes_, y))
-    return target_scores(model.loo_mean_, model.loo_std_**2, y)
+    if fitted_model(model).is_linear:
+        return target_scores(model.loo_mean_, model.loo_std_**2, y)
+    return Losses((model.loo_mean_ - y) ** 2, -model.loo_log_prob_)
 
 
 def loo_class_losses(proba: Array, codes: Array) -> Losses:

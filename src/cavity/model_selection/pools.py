@@ -1,14 +1,13 @@
 """From an estimator and a table to the pools from which training sets are drawn."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _check_sample_weight
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
@@ -17,13 +16,13 @@ from cavity.estimators.problems import noise_variances
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import (
+    check_offset,
     check_prior_variance,
     is_precomputed,
     is_table,
     validate_inputs,
 )
-from cavity.likelihoods import Likelihood, Probit, likelihood
-from cavity.likelihoods.gaussian import Gaussian
+from cavity.likelihoods import Gaussian, Likelihood, Probit, Shifted
 from cavity.model_selection.block_pools import (
     BlockInputs,
     block_pools,
@@ -31,6 +30,7 @@ from cavity.model_selection.block_pools import (
     tuning_of,
     weights_of,
 )
+from cavity.model_selection.populations import checked_sizes, population
 from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
@@ -44,10 +44,10 @@ from cavity.resampling import (
     Scores,
     check_size,
 )
-from cavity.resampling.scores import Losses, class_scores, target_scores
+from cavity.resampling.pool import Examples
+from cavity.resampling.scores import Losses, class_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
-_MOST_SIZES = 200
 _WHAT = "Learning curves need"
 
 
@@ -72,6 +72,8 @@ class PoolInputs:
     """Whether averages are over kernels tuned on each training set."""
     splits_noise: bool = True
     """Whether the kernel's noise is moved to the likelihood, where that is possible."""
+    offset: Array | None = None
+    """What is added to the latent value of each example."""
     dense: ClassVar[bool] = True
     """Whether the covariances of all examples are a matrix."""
 
@@ -105,11 +107,16 @@ class PoolInputs:
         return self.y[index]
 
     @cached_property
-    def likelihood(self) -> Likelihood:
-        """The estimator's likelihood, for the examples of this pool."""
-        if self.classes is None:
-            return Gaussian(noise_variances(self.model.alpha, len(self.y)))
-        return likelihood(self.model.likelihood)
+    def likelihoods(self) -> list[Likelihood]:
+        """The fitted likelihood of each latent function, for the examples of this pool."""
+        return list(map(self._likelihood, self.fitted.processes))
+
+    def _likelihood(self, process: FittedProcess) -> Likelihood:
+        base = process.likelihood.bare
+        if self.classes is None and base.quadratic:
+            base = Gaussian(noise_variances(self.model.alpha, len(self.y)))
+        added = self.fitted.shift_of(self.offset) + process.likelihood.drift(self.X)
+        return Shifted.rows(base, self.X, np.broadcast_to(added, len(self.y)))
 
     @cached_property
     def pools(self) -> list[Any]:
@@ -117,8 +124,8 @@ class PoolInputs:
         if self.joint:
             check_size(self.n, self.fitted.coding.n_classes)
             return [self._class_pool(self.fitted.processes[0])]
-        each = zip(self.fitted.processes, self._targets(), strict=True)
-        return [self._pool(process, y) for process, y in each]
+        each = zip(self.fitted.processes, self._targets(), self.likelihoods, strict=True)
+        return [self._pool(*about) for about in each]
 
     def _targets(self) -> list[Array]:
         """Return labels ±1 for each latent function, or the target in the model's units."""
@@ -134,7 +141,7 @@ class PoolInputs:
 
     def _class_pool(self, process: FittedProcess) -> ClassPool:
         """Return a pool of all classes. An example that is drawn twice keeps the kernel's noise."""
-        if self.likelihood != Probit():
+        if self.likelihoods[0] != Probit():
             raise ValueError(
                 "Learning curves of all classes together are those of likelihood='probit'; got "
                 f"{self.model.likelihood!r}. Use that, or multi_class='one_vs_rest'."
@@ -144,7 +151,7 @@ class PoolInputs:
         tuning = self._tuning(process, class_tuning_of)
         return ClassPool(prior, codes, self.fitted.coding.n_classes, self.share, tuning)
 
-    def _pool(self, process: FittedProcess, y: Array) -> Pool:
+    def _pool(self, process: FittedProcess, y: Array, own: Likelihood) -> Pool:
         """Return a pool in which the likelihood includes the kernel's noise, if possible.
 
         An example drawn twice has one latent value, and the noise of each draw. Noise that differs
@@ -152,15 +159,17 @@ class PoolInputs:
         """
         rule, noises = process.rule, process.rule.noise(self.X)
         noise = float(noises[0]) if np.allclose(noises, noises[0], rtol=1e-6) else 0.0
-        likelihood = self.likelihood.with_noise(noise) if noise and self.splits_noise else None
+        likelihood = own.with_noise(noise) if noise and self.splits_noise else None
         if likelihood is None:
-            likelihood, noise = self.likelihood, 0.0
+            likelihood, noise = own, 0.0
         K = rule.matrix(self.X, self.X) if noise else rule.matrix(self.X)
         loo = self._loo(process, noise, y)
-        tuning = self._tuning(process, partial(tuning_of, noise=noise))
+        tuning = self._tuning(process, partial(tuning_of, noise=noise), own.shift)
         return Pool(DensePrior(K), y, likelihood, self.share, loo, noise, tuning)
 
-    def _tuning(self, process: FittedProcess, effect_of: Callable[[FittedProcess], Any]) -> Any:
+    def _tuning(
+        self, process: FittedProcess, effect_of: Callable[[FittedProcess], Any], shift: Any = 0.0
+    ) -> Any:
         """Return what tuning again changes, if the kernel was tuned on this very table."""
         place = self.fitted.rows.position
         if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
@@ -168,6 +177,8 @@ class PoolInputs:
         if len(place) != len(self.X) or np.any(place < 0):
             return None
         if not np.array_equal(process.X_train_[place], self.X):
+            return None
+        if not np.allclose(np.broadcast_to(process.likelihood.shift, len(place))[place], shift):
             return None
         found = effect_of(process)
         return None if found is None else found.part(place)
@@ -210,11 +221,14 @@ class PoolInputs:
     def _apparent(self) -> Losses:
         if self.classes is not None:
             # As scikit-learn's log_loss: finite.
-            p = np.maximum(self.model.predict_proba(self.X), np.finfo(float).eps)
+            p = self.model.predict_proba(self.X, offset=self.offset)
+            p = np.maximum(p, np.finfo(float).eps)
             return class_scores(np.log(p), self.scores.truth)
-        mean, std = self.model.predict(self.X, return_std=True)
-        variance = std**2 + self.likelihood.noise_variance * self.scores.scale**2
-        return target_scores(mean, variance, self.y)
+        [own], kernel = self.likelihoods, self.model.kernel
+        given = check_prior_variance(kernel, self.fitted.processes[0].X_train_, None, self.n)
+        [q] = self.fitted.latents(self.X, given, self.offset)
+        examples = Examples(self._targets()[0], own.bare)
+        return RegressionScores([examples], self.scores.scale, self.scores.origin).losses([q])
 
 
 def pools_of(
@@ -225,6 +239,7 @@ def pools_of(
     resampling: str,
     sample_weight: Any,
     retune: bool = False,
+    offset: Any = None,
 ) -> PoolInputs | BlockInputs:
     """Return the table behind a fitted estimator, or behind a copy fitted to the whole table."""
     if resampling not in LAWS:
@@ -232,17 +247,30 @@ def pools_of(
     model, before = take_apart(estimator, _WHAT)
     if fitted_model(model) is None:
         step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
-        weights = {} if sample_weight is None else {f"{step}sample_weight": sample_weight}
-        model, before = take_apart(clone(estimator).fit(X, y, **weights), _WHAT)
+        given = {"sample_weight": sample_weight, "offset": offset}
+        options = {step + name: value for name, value in given.items() if value is not None}
+        model, before = take_apart(clone(estimator).fit(X, y, **options), _WHAT)
     fitted = fitted_model(model)
     if not fitted.processes[0].evaluation.prior.dense:
-        return _in_blocks(model, before, X, y, train_sizes, resampling, sample_weight, retune)
+        about = model, before, X, y, train_sizes, resampling, sample_weight, retune, offset
+        return _in_blocks(*about)
     if X is None:
         raise ValueError("Give X and y: only a model with inducing points keeps its rows.")
     X = inputs_of(model, before, X)
-    y, share = _labels(model, X, y), _population(sample_weight, len(X))
-    sizes = _check_sizes(train_sizes, resampling, share)
-    return PoolInputs(model, fitted, before, X, y, share, resampling, sizes, retune)
+    offset = _offset_of(fitted, offset, len(X))
+    y, share = _labels(model, X, y), population(sample_weight, len(X))
+    sizes = checked_sizes(train_sizes, resampling, share)
+    found = PoolInputs(model, fitted, before, X, y, share, resampling, sizes, retune)
+    return replace(found, offset=offset)
+
+
+def _offset_of(fitted: FittedModel, offset: Any, n: int) -> Array | None:
+    """Return the offsets of a pool, without which a model that was fitted with some is no use."""
+    if offset is None and fitted.has_offsets:
+        raise ValueError(
+            "This model was fitted with an offset for each row: pass offset= for the rows of X."
+        )
+    return check_offset(offset, n)
 
 
 def _in_blocks(
@@ -254,23 +282,27 @@ def _in_blocks(
     resampling: str,
     sample_weight: Any,
     retune: bool,
+    offset: Any,
 ) -> BlockInputs:
     """Return the rows behind a fitted estimator with inducing points."""
     fitted, share, labels = fitted_model(model), None, None
     if len(fitted.fits) > len(fitted.processes):
         raise ValueError("Learning curves need one target; this model has several.")
     if X is None or is_table(X):
+        if offset is not None or (X is not None and fitted.has_offsets):
+            raise ValueError("offset= needs the rows as arrays X and y, which it belongs to.")
         table = X if y is None or X is None else X.with_targets(y)
         weight = weights_of(fitted.fits[0].problem.rows if table is None else table)
     else:
         inputs = inputs_of(model, before, X)
         labels, weight = _labels(model, inputs, y), sample_weight
+        offset = _offset_of(fitted, offset, len(labels))
         table = inputs, labels
     if weight is not None:
-        share = _population(weight, len(weight))
-    pools = block_pools(fitted, table, share, retune=retune)
+        share = population(weight, len(weight))
+    pools = block_pools(fitted, table, share, retune=retune, offset=offset)
     each = np.full(pools[0].size, 1.0 / pools[0].size) if share is None else share
-    sizes = _check_sizes(train_sizes, resampling, each)
+    sizes = checked_sizes(train_sizes, resampling, each)
     return BlockInputs(model, fitted, before, pools, labels, resampling, sizes)
 
 
@@ -292,6 +324,12 @@ def inputs_of(model: Any, before: Pipeline | None, table: Any) -> Any:
     return validate_inputs(model, transformed, reset=False)
 
 
+def shifts_of(fitted: FittedModel, X: Any, offset: Any) -> list[Any]:
+    """Return what is added to each latent function at new inputs, as the kernel takes them."""
+    own = fitted.shift_of(check_offset(offset, len(X)))
+    return [own + process.likelihood.drift(X) for process in fitted.processes]
+
+
 def _labels(model: Any, X: Any, y: Any) -> Array:
     """Return the labels, of classes that the model was fitted to, or one real target."""
     is_classifier = isinstance(model, GaussianProcessClassifier)
@@ -308,42 +346,3 @@ def _labels(model: Any, X: Any, y: Any) -> Array:
             f"classes are {model.classes_.tolist()}."
         )
     return y
-
-
-def _population(sample_weight: Any, n: int) -> Array:
-    """Return each example's share of the population."""
-    if sample_weight is None:
-        return np.full(n, 1.0 / n)
-    weight = _check_sample_weight(
-        sample_weight, np.empty((n, 1)), ensure_non_negative=True, dtype=np.float64
-    )
-    if not np.any(weight):
-        raise ValueError("All sample weights are zero: there is nothing to draw from.")
-    return weight / weight.sum()
-
-
-def _check_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
-    """Return increasing training sizes, as numbers of examples."""
-    n = len(share)
-    sizes = np.atleast_1d(np.asarray(train_sizes))
-    if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iuf":
-        raise ValueError(
-            f"train_sizes must be a sequence of integers or fractions; got {train_sizes!r}."
-        )
-    if sizes.size > min(_MOST_SIZES, n):
-        raise ValueError(
-            f"train_sizes has {sizes.size} entries for {n} examples: give at most "
-            f"{min(_MOST_SIZES, n)}; curve.forecast() gives any size in between."
-        )
-    if not np.all(np.isfinite(sizes)) or np.any(sizes <= 0):
-        raise ValueError(f"train_sizes must be positive; got {train_sizes!r}.")
-    if sizes.dtype.kind == "f":
-        sizes = np.maximum(np.round(sizes * n), 1.0)
-    sizes = np.unique(sizes.astype(float))
-    most = 1.0 / np.max(share)
-    if resampling == "subsample" and sizes[-1] > most * (1.0 + 1e-12):
-        raise ValueError(
-            f"Without replacement a training set has at most {int(most + 1e-9)} examples here; "
-            f"got {sizes[-1]:.0f}. Fractions lie between 0 and 1; or use resampling='bootstrap'."
-        )
-    return sizes

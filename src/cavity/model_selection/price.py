@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 
 from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.problems import with_limits
 from cavity.estimators.validation import is_precomputed
 from cavity.model_selection.pools import PoolInputs
 from cavity.resampling import Averages, Scores, SizeSolution
@@ -200,11 +201,13 @@ def _tuned_on(inputs: PoolInputs, rows: Array) -> FittedModel | None:
     if inputs.classes is not None and len(np.unique(y)) < len(inputs.classes):
         return None
     copy = clone(inputs.model).set_params(average_hyperparameters=0, verbose=0)
+    copy = with_limits(copy, inputs.y)
+    given = {} if inputs.offset is None else {"offset": inputs.offset[rows]}
     with warnings.catch_warnings():
         # The table's own fit has warned of what matters.
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
-            return fitted_model(copy.fit(inputs.X[rows], y))  # type: ignore[no-any-return]
+            return fitted_model(copy.fit(inputs.X[rows], y, **given))  # type: ignore[no-any-return]
         except NotPositiveDefiniteError:
             return None
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, one_thread
 from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.estimators.problems import with_limits
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.validation import select_rows
 from cavity.inference import Method, Problem, Report
@@ -169,14 +170,15 @@ class Refitter:
     """
 
     pools: Sequence[Pool]
-    likelihood: Likelihood
+    likelihoods: Sequence[Likelihood]
     method: Method
 
     def refit(self, rows: Array) -> list[Refit]:
         """Fit each latent function to these rows and predict the whole pool."""
-        return [self._fit(pool, rows) for pool in self.pools]
+        each = zip(self.pools, self.likelihoods, strict=True)
+        return [self._fit(pool, likelihood, rows) for pool, likelihood in each]
 
-    def _fit(self, pool: Pool, rows: Array) -> Refit:
+    def _fit(self, pool: Pool, likelihood: Likelihood, rows: Array) -> Refit:
         prior, zero = pool.prior, np.zeros(pool.prior.size)
         if not len(rows):
             return Refit(Marginals(zero, prior.diag), zero, Report(True, 0, 0.0, ""))
@@ -187,7 +189,7 @@ class Refitter:
             weight = counts.astype(float)
         K = prior.K[np.ix_(index, index)]
         K[np.diag_indices_from(K)] += pool.noise
-        likelihood = self.likelihood.subset(index)
+        likelihood = likelihood.subset(index)
         fit = self.method.fit(Problem.of(likelihood, DensePrior(K), pool.y[index], weight))
         return Refit(fit.posterior.predict(prior.K[:, index], prior.diag), zero, fit.report)
 
@@ -231,25 +233,31 @@ class Retuner:
     scale: float
     origin: float
     noise: Any = 0.0
+    offset: Array | None = None
+    shifts: Sequence[Any] = ()
+    """What the pools' likelihoods add to each latent function."""
 
     def refit(self, rows: Array) -> list[Refit]:
         """Fit and tune on these rows, and predict the whole pool."""
         classes = getattr(self.estimator, "classes_", self.y[:1])
         if len(rows) < 2 or len(np.unique(self.y[rows])) < len(classes):
             return self.fixed.refit(rows)
-        copy = clone(self.estimator)
+        copy = with_limits(clone(self.estimator), self.y)
+        given = {} if self.offset is None else {"offset": self.offset[rows]}
         with warnings.catch_warnings():
             # How each refit ended is in its report, and a bound that one has met is not the pool's.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = fitted_model(copy.fit(select_rows(self.X, rows), self.y[rows]))
-        return [self._refit(model, process) for process in model.processes]
+            model = fitted_model(copy.fit(select_rows(self.X, rows), self.y[rows], **given))
+        each = zip(model.processes, self.shifts, strict=True)
+        return [self._refit(model, process, shift) for process, shift in each]
 
-    def _refit(self, model: FittedModel, process: FittedProcess) -> Refit:
+    def _refit(self, model: FittedModel, process: FittedProcess, added: Any) -> Refit:
         [q], [fit], own = process.predict(self.X), process.fits, process.rule.noise(self.X)
         if isinstance(q, ClassMarginals):
             return Refit(_with_noise(q, -own), own, fit.report)
         unit, shift = model.scale / self.scale, (model.origin - self.origin) / self.scale
-        latent = Marginals(q.mean * unit + shift, (q.variance - own) * unit**2)
+        mean = (q.mean + model.shift_of(self.offset)) * unit + shift - added
+        latent = Marginals(mean, (q.variance - own) * unit**2)
         return Refit(latent, own * unit**2 + self.noise * (unit**2 - 1.0), fit.report)
 
 

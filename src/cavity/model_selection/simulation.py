@@ -41,6 +41,7 @@ def simulate_learning_curve(
     random_state: Any = None,
     verbose: int = 0,
     retune: bool = False,
+    offset: Any = None,
 ) -> LearningCurve:
     """Return the average error on unseen data for training sets of any size, by refitting.
 
@@ -68,6 +69,8 @@ def simulate_learning_curve(
         Whether every refit chooses and tunes its kernel again (a training set that lacks a class
         keeps that of the whole table). If not, kernel and target normalisation stay as fitted to
         the whole table: the truth for ``learning_curve(..., retune=False)``.
+    offset : float or array-like of shape (n_samples,), optional
+        What is added to each example's latent value, as in the estimator's ``fit``.
 
     Returns
     -------
@@ -88,13 +91,12 @@ def simulate_learning_curve(
     >>> bool(curve.test_error[0] > curve.test_error[1])
     True
     """
-    if not isinstance(n_repeats, Integral) or n_repeats < 2:
-        raise ValueError(
-            f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
-        )
-    inputs = _dense(pools_of(estimator, X, y, train_sizes, resampling, sample_weight))
+    _check_repeats(n_repeats)
+    about = estimator, X, y, train_sizes, resampling, sample_weight
+    inputs = _dense(pools_of(*about, offset=offset))
     if retune := retune and inputs.fitted.processes[0].tuned:
         inputs = replace(inputs, splits_noise=False)
+        _check_own(inputs)
     law = Draws(resampling, inputs.share, check_random_state(random_state).randint(2**31 - 1))
     draws = [law.draw(int(size), int(n_repeats)) for size in inputs.sizes]
     refitter = _retuner(inputs) if retune else _refitter(inputs)
@@ -103,6 +105,13 @@ def simulate_learning_curve(
     _warn_about(source)
     means, errors = ({name: pair[i] for name, pair in source.means.items()} for i in (0, 1))
     return LearningCurve(source, [found.reports for found in refits], means, errors)
+
+
+def _check_repeats(n_repeats: Any) -> None:
+    if not isinstance(n_repeats, Integral) or n_repeats < 2:
+        raise ValueError(
+            f"n_repeats must be an integer of at least 2, for standard errors; got {n_repeats!r}."
+        )
 
 
 def _dense(inputs: PoolInputs | BlockInputs) -> PoolInputs:
@@ -119,13 +128,25 @@ def _refitter(inputs: PoolInputs) -> Any:
     method = inputs.fitted.processes[0].fits[0].method
     if inputs.joint:
         return JointRefitter(inputs.pools[0], method)
-    return Refitter(inputs.pools, inputs.likelihood, method)
+    return Refitter(inputs.pools, inputs.likelihoods, method)
+
+
+def _check_own(inputs: PoolInputs) -> None:
+    """Refuse refits that would tune parameters of their likelihood: scores have the table's."""
+    names = inputs.fitted.likelihood.names
+    if names:
+        raise ValueError(
+            f"retune=True scores all refits with the likelihood of the whole table, whose "
+            f"{', '.join(names)} they would tune again: fix it (bounds='fixed'), or leave retune "
+            "at False."
+        )
 
 
 def _retuner(inputs: PoolInputs) -> Retuner:
     scores, fixed = inputs.scores, _refitter(inputs)
-    noise = inputs.likelihood.noise_variance if inputs.classes is None else 0.0
-    return Retuner(inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin, noise)
+    noise = inputs.likelihoods[0].noise_variance if inputs.classes is None else 0.0
+    about = inputs.model, inputs.X, inputs.y, fixed, scores.scale, scores.origin, noise
+    return Retuner(*about, offset=inputs.offset, shifts=scores.shifts)
 
 
 @dataclass(frozen=True)
@@ -135,7 +156,7 @@ class RefitSource(Source):
     law: Draws
     refits: Sequence[SizeRefits]
 
-    def predict(self, X: Any) -> tuple[Array, Array]:
+    def predict(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Refuse: no fits are kept."""
         raise ValueError(
             "A simulation keeps no fits for predictions at new inputs: use learning_curve()."

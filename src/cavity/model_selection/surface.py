@@ -36,6 +36,11 @@ class Surface:
         """Whether predictions are class probabilities."""
         return self.models[0].coding is not None
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether averages of predictions are Gaussian, with known mean and variance."""
+        return self.models[0].is_linear
+
     def predictions(self, table: Any) -> Array:
         """Return a column of class probabilities for each class, or of each target."""
         X = self.inputs(table)

@@ -23,8 +23,9 @@ from cavity.resampling.label_sizes import ClassPool, ClassSolution, check_size, 
 from cavity.resampling.labels import ClassAverages
 from cavity.resampling.laws import LAWS
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
-from cavity.resampling.scores import RegressionScores, Scores, log_odds_against
+from cavity.resampling.scores import Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
+from cavity.resampling.target_scores import RegressionScores
 from cavity.resampling.tuning import ClassTuning, TuningEffect
 
 __all__ = [

@@ -13,8 +13,7 @@ from cavity.arrays import Array
 from cavity.arrays.special import ndtr
 from cavity.likelihoods.normal import standardise
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.pool import Averages, Targets
-from cavity.resampling.repeats import RepeatedSites
+from cavity.resampling.pool import Averages, Examples, Targets
 from cavity.resampling.scores import (
     NODES,
     REACH,
@@ -23,6 +22,7 @@ from cavity.resampling.scores import (
     Losses,
     Scores,
     class_scores,
+    drawn,
     log_odds_against,
 )
 from cavity.resampling.theories import average_over_fields
@@ -69,14 +69,6 @@ class ClassScores(Scores):
         """Yield the probability of a wrong class where an example is drawn 0, 1, 2, ... times."""
 
 
-def _drawn(pool: Targets, c: Averages, q: Marginals, occupations: Array) -> Iterator[Marginals]:
-    """Yield the marginals with 1, 2, ... draws of each example, from those without it."""
-    repeats = RepeatedSites(pool.likelihood, pool.y, occupations)
-    for slope, curvature in repeats(q, c.excess_response):
-        G = q.variance
-        yield Marginals(q.mean + c.response * slope, G * (1.0 + G * curvature))
-
-
 class BinaryScores(ClassScores):
     """Scores of two classes, which one latent function separates."""
 
@@ -93,15 +85,15 @@ class BinaryScores(ClassScores):
 
         log_loss, brier = average_over_fields(losses, c.R, c.V, NODES)
         support = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        return Losses(_wrong_side(pool.y, c), log_loss, brier, support)
+        return Losses(_wrong_side(*_whole(pool, c)), log_loss, brier, support)
 
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the probability of the wrong sign.
 
         The posterior mean rises with the field h: the sign is wrong below the h where it is zero.
         """
-        [c], [pool] = averages, self.pools
-        yield _wrong_side(pool.y, c)
+        pool, c = _whole(self.pools[0], averages[0])
+        yield _wrong_side(pool, c)
         a, v = np.zeros_like(c.G), c.G
         for s in occupations:
             a, v = _zero(pool, c, s, a, v)
@@ -118,11 +110,17 @@ class BinaryScores(ClassScores):
         return np.exp(pool.likelihood.tilted(1.0, q).log_z)
 
 
-def _wrong_side(y: Array, c: Averages) -> Array:
+def _whole(pool: Targets, c: Averages) -> tuple[Examples, Averages]:
+    """Return the same in latent values that include what is added to them."""
+    model = pool.likelihood
+    return Examples(pool.y, model.bare), c._replace(R=c.R + model.shift)
+
+
+def _wrong_side(pool: Targets, c: Averages) -> Array:
     """Return the probability Φ(−y R/√V) that the sign of the prediction is not the label's."""
     # A prediction of zero, up to rounding, has no side: half of them are wrong.
     R = np.where(np.abs(c.R) > TIE * np.sqrt(c.G), c.R, 0.0)
-    return ndtr(standardise(-y * R, np.sqrt(np.maximum(c.V, SMALLEST))))
+    return ndtr(standardise(-pool.y * R, np.sqrt(np.maximum(c.V, SMALLEST))))
 
 
 def _off(pool: Targets, c: Averages, source: Array) -> Array:
@@ -190,8 +188,8 @@ class MulticlassScores(SeveralClassScores):
     def wrong(self, averages: Sequence[Averages], occupations: Array) -> Iterator[Array]:
         """Yield the share of fields that lead to a wrong class."""
         fields = self._fields(averages, _FEWER_DRAWS)
-        drawn = zip(*map(_drawn, self.pools, averages, fields, repeat(occupations)), strict=True)
-        for latent in chain([fields], drawn):
+        each = zip(*map(drawn, self.pools, averages, fields, repeat(occupations)), strict=True)
+        for latent in chain([fields], each):
             yield np.mean(class_scores(self._unnormalised(latent), self.truth).error, axis=0)
 
     def log_proba(self, latent: Sequence[Marginals]) -> Array:

@@ -1,6 +1,7 @@
 """Scores of several classes whose latent values vary together, averaged over training sets."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,14 @@ class JointScores(SeveralClassScores):
         flat = ClassMarginals(mean.reshape(-1, k), covariance.reshape(-1, k, k))
         return class_log_proba(flat, exact=False).reshape(mean.shape)
 
-    def predicted(self, by_size: Sequence[Sequence[ClassAverages]]) -> tuple[Array, Array]:
+    @property
+    def shifts(self) -> list[float]:
+        """Nothing is added to the latent values of classes."""
+        return [0.0]
+
+    def predicted(
+        self, by_size: Sequence[Sequence[ClassAverages]], shifts: Sequence[Any] | None = None
+    ) -> tuple[Array, Array]:
         """Return predictions' means and variances, of shape (sizes, n, classes)."""
         mean = np.stack([c.R for [c] in by_size])
         return mean, np.stack([np.diagonal(c.V, axis1=-2, axis2=-1) for [c] in by_size])

@@ -105,6 +105,14 @@ class Pool(NamedTuple):
     """A `TuningEffect`: from held-out averages at a fixed kernel, and the share of the examples
     that is drawn, to those with the kernel tuned on each training set."""
 
+    @property
+    def unshifted(self) -> "Pool":
+        """The same pool with what is added to latent values taken off Gaussian targets instead."""
+        if not self.likelihood.quadratic:
+            return self
+        y = self.y - self.likelihood.shift
+        return self._replace(y=y, likelihood=self.likelihood.bare)
+
 
 class EffectiveSites(NamedTuple):
     """What each example adds to the averages over training sets."""

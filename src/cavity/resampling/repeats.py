@@ -1,19 +1,50 @@
 """Several draws of one example in one cavity, each with a site of its own as in inference."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
-from cavity.sites import Marginals, Sites, expand, match
+from cavity.sites import Marginals, Moments, Sites, expand, match
 
 _ROUNDS = 40
 # Extrapolation beyond this many steps is not trusted.
 _FARTHEST = 5.0
 # A precision may fall to this share of itself in a round.
 _LEAST = 0.1
+_BOUND_ROUNDS, _BOUND_TOL = 60, 1e-9
+
+
+def site_moments(likelihood: Likelihood) -> Callable[[Array, Marginals], Moments]:
+    """Return what gives an example's moments in its cavity: those that its site has in inference.
+
+    They are tilted moments, and of a mixture those of the bound: the Gaussian of precision 1/v + τ
+    whose own averages lead back to τ. Its variance is never above the cavity's.
+    """
+    return likelihood.tilted if likelihood.concave else partial(_bound_moments, likelihood)
+
+
+def _bound_moments(likelihood: Likelihood, y: Array, c: Marginals) -> Moments:
+    """Find where q(f) and the hidden variable agree, by steps extrapolated from the last two."""
+    scale = np.sqrt(c.variance)
+    x, last = np.zeros((2, *c.mean.shape)), None
+    for _ in range(_BOUND_ROUNDS):
+        d1, d2 = _together(c, Sites(x[0] / c.variance, x[1] / scale), 1.0)
+        q = Marginals(c.mean + c.variance * d1, c.variance * (1.0 + c.variance * d2))
+        log_z, slope, minus_tau = likelihood.mixture(y, q)
+        new = expand(q.mean, slope, minus_tau)
+        f = np.stack([new.tau * c.variance, new.nu * scale]) - x
+        # In units of the posterior, which a strong site makes narrow.
+        if np.max(np.abs(f) / (1.0 + np.abs(x))) < _BOUND_TOL:
+            break
+        step = f if last is None else extrapolated(x, f, last)
+        last, x = (x, f), x + step
+        x[0] = np.maximum(x[0], _LEAST * last[0][0])
+    d1, d2 = _together(c, new, 1.0)
+    return Moments(log_z, d1, d2)
 
 
 class RepeatedSites:
@@ -28,6 +59,7 @@ class RepeatedSites:
         self, likelihood: Likelihood, y: Array, occupations: Array, tol: float = 1e-4
     ) -> None:
         self._likelihood, self._y, self._occupations, self._tol = likelihood, y, occupations, tol
+        self._moments = site_moments(likelihood)
         self._sites: dict[float, Sites] = {}
 
     def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:
@@ -41,7 +73,7 @@ class RepeatedSites:
             site = expand(c.mean, slope, curvature)
             yield from (_together(c, site, s) for s in self._occupations)
             return
-        moments = self._likelihood.tilted(self._y, c)
+        moments = self._moments(self._y, c)
         site = match(c, moments)
         for s in self._occupations:
             if s == 1.0 and excess is None:
@@ -119,7 +151,7 @@ class RepeatedDraws(NamedTuple):
             mean = mean + self.excess * slope
         others, curvature = _together(Marginals(mean, G), site, s - 1.0)
         c = Marginals(mean + G * others, G * (1.0 + G * curvature))
-        image = match(c, self.likelihood.tilted(self.y, c))
+        image = match(c, site_moments(self.likelihood)(self.y, c))
         return image, (_together(self.c, image, s, self.excess)[0] - slope) * scale
 
 

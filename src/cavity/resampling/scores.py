@@ -5,17 +5,16 @@ posterior mean there is h ~ N(R, V), its posterior variance G. Every average sco
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import norm
 
 from cavity.arrays import Array
 from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, Targets
-from cavity.resampling.theories import average_over_fields
+from cavity.resampling.repeats import RepeatedSites
 from cavity.sites import Marginals
 
 NODES = 40
@@ -126,60 +125,34 @@ class Scores(ABC):
         p = self.prediction(latent)
         return np.broadcast_to(g(p, np.broadcast_to(self.truth.astype(float), p.shape)), p.shape)
 
-    def predicted(self, by_size: Sequence[Sequence[Any]]) -> tuple[Array, Array]:
-        """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes)."""
-        parts = np.array([[(c.R, c.V) for c in averages] for averages in by_size])
+    @property
+    def shifts(self) -> list[Any]:
+        """What is added to the latent values of the examples, for each latent function."""
+        return [pool.likelihood.shift for pool in self.pools]
+
+    def predicted(
+        self, by_size: Sequence[Sequence[Any]], shifts: Sequence[Any] | None = None
+    ) -> tuple[Array, Array]:
+        """Return predictions' means and variances, of shape (sizes, n) or (sizes, n, classes).
+
+        At new inputs, ``shifts`` are what is added to their latent values.
+        """
+        added = self.shifts if shifts is None else shifts
+        parts = np.array(
+            [
+                [(c.R + shift, c.V) for c, shift in zip(averages, added, strict=True)]
+                for averages in by_size
+            ]
+        )
         mean, variance = np.moveaxis(parts, (2, 3), (0, 2))
         if len(self.pools) == 1:
             mean, variance = mean[:, :, 0], variance[:, :, 0]
         return mean * self.scale + self.origin, variance * self.scale**2
 
 
-class RegressionScores(Scores):
-    """Scores of a real target in its units: it is origin + scale × the pool's y."""
-
-    task = "regression"
-
-    def __init__(self, pools: Sequence[Targets], scale: float = 1.0, origin: float = 0.0) -> None:
-        super().__init__(pools, origin + scale * pools[0].y)
-        self.scale, self.origin = scale, origin
-
-    def held_out(self, averages: Sequence[Averages]) -> Losses:
-        """Return squared errors and negative log predictive densities."""
-        [c], unit = averages, np.log(self.scale)
-        shares, parts = zip(*c.mixture, strict=True)
-        log_losses, densities = zip(*map(self._log_scores, parts), strict=True)
-        log_loss = sum(p * loss for p, loss in zip(shares, log_losses, strict=True))
-        density = logsumexp(densities, axis=0, b=shares)
-        return Losses(self.pool_error(averages), log_loss + unit, None, density - unit)
-
-    def _log_scores(self, c: Averages) -> tuple[Array, Array]:
-        """Return average negative log density and log average density, in the pool's units."""
-        [pool] = self.pools
-
-        def loss(h: Array) -> tuple[Array]:
-            return (-pool.likelihood.tilted(pool.y, Marginals(h, c.G)).log_z,)
-
-        density = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V)).log_z
-        return average_over_fields(loss, c.R, c.V, NODES)[0], density
-
-    def doubt(self, averages: Sequence[Averages], support: Array) -> Array:
-        """Return by how many standard deviations each target is off."""
-        [c], [pool] = averages, self.pools
-        _, d1, d2 = pool.likelihood.tilted(pool.y, Marginals(c.R, c.G + c.V))
-        return np.abs(d1) / np.sqrt(-d2)
-
-    def pool_error(self, averages: Sequence[Averages], /, *_: object) -> Array:
-        """Return squared errors: two moments are enough."""
-        [c], [pool] = averages, self.pools
-        return self.scale**2 * ((c.R - pool.y) ** 2 + c.V)
-
-    def losses(self, latent: Sequence[Marginals]) -> Losses:
-        """Return squared errors and negative log predictive densities."""
-        [q], [pool] = latent, self.pools
-        variance = (q.variance + pool.likelihood.noise_variance) * self.scale**2
-        return target_scores(self.prediction(latent), variance, self.truth)
-
-    def prediction(self, latent: Sequence[Marginals]) -> Array:
-        """Return predicted targets."""
-        return self.origin + self.scale * latent[0].mean
+def drawn(pool: Targets, c: Averages, q: Marginals, occupations: Array) -> Iterator[Marginals]:
+    """Yield the marginals with 1, 2, ... draws of each example, from those without it."""
+    repeats = RepeatedSites(pool.likelihood, pool.y, occupations)
+    for slope, curvature in repeats(q, c.excess_response):
+        G = q.variance
+        yield Marginals(q.mean + c.response * slope, G * (1.0 + G * curvature))

@@ -54,6 +54,7 @@ def solve_sizes(
     >>> bool(np.all(one.pool.G > three.pool.G))
     True
     """
+    pool = pool.unshifted
     groups = groups_of(pool) if pool.likelihood.quadratic and theory != "variational" else None
     rows, pool = pool, pool if groups is None else groups.merged
     found: dict[int, SizeSolution] = {}

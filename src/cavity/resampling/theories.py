@@ -5,7 +5,7 @@ to the next, a Gaussian field h ~ N(R, V) with posterior variance G. What precis
 variance w of the source does the example itself add, averaged over how often it is drawn?
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
@@ -23,8 +23,10 @@ Theory = Callable[[Averages], EffectiveSites]
 _NODES = 12
 # ... and fewer do where fields vary less than the likelihood does, by these ratios of variances.
 _RATIOS, _FEWER = (0.01, 0.03, 0.1, 0.2), np.array([4, 5, 6, 8, _NODES])
-# A response needs fields that differ: at least by this share of the variance.
+# A response needs fields that differ: at least by this share of the variance, ...
 _LEAST_SPREAD = 1e-8
+# ... and by this one, with sites to that tolerance, where even a single draw responds.
+_LEAST_OF_BOUND, _TOL_OF_BOUND = 1e-4, 1e-8
 
 
 def average_over_fields(
@@ -60,30 +62,41 @@ def cavity_theory(
     The sites of examples drawn several times are solved to the tolerance ``tol``, and averages
     over fields are sums over so many ``nodes``.
     """
-    responds = len(occupancy.s) > 1 and not pool.likelihood.quadratic
+    concave = pool.likelihood.concave
+    responds = (len(occupancy.s) > 1 and not pool.likelihood.quadratic) or not concave
+    least = _LEAST_SPREAD if concave else _LEAST_OF_BOUND
+    tol = tol if concave else min(tol, _TOL_OF_BOUND)
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
     # The slope follows the target as it follows minus the field.
     scatter = occupancy.scatter + np.zeros_like(occupancy.probability)
 
     def sites(c: Averages) -> EffectiveSites:
-        V = np.maximum(c.V, _LEAST_SPREAD * c.G) if responds else c.V
+        V = np.maximum(c.V, least * c.G) if responds else c.V
         c = c._replace(V=V, chi=c.response if responds else None)
 
         def slopes(h: Array) -> tuple[Array, ...]:
-            d1, square, d2 = np.zeros((3, *h.shape))
             found = repeats(Marginals(h, c.G), c.excess_response)
-            each = zip(occupancy.probability, scatter, found, strict=True)
-            for p, v, (slope, curvature) in each:
-                d1 += p * slope
-                square += p * (slope**2 + curvature**2 * v)
-                d2 += p * curvature
+            d1, square, d2 = _over_draws(occupancy, scatter, found, np.zeros((3, *h.shape)))
             return d1, square, d2, d1 * (h - c.R)
 
         d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V, nodes)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
-        return _sites(c, d1, square, d2, with_field / c.V if responds else d2)
+        d_chi = with_field / c.V if responds else d2
+        # An outlier lets go of a prediction that moves off: it is left to hold nothing.
+        return _sites(c, d1, square, d2, d_chi if concave else np.minimum(d_chi, 0.0))
 
     return sites
+
+
+def _over_draws(
+    occupancy: Occupancy, scatter: Array, found: Iterable[tuple[Array, Array]], sums: Array
+) -> Array:
+    """Add up slopes, their squares and curvatures, over how often an example is drawn."""
+    for p, v, (slope, curvature) in zip(occupancy.probability, scatter, found, strict=True):
+        sums[0] += p * slope
+        sums[1] += p * (slope**2 + curvature**2 * v)
+        sums[2] += p * curvature
+    return sums
 
 
 def _sites(c: Averages, d1: Array, square: Array, d2: Array, d_chi: Array) -> EffectiveSites:
@@ -115,7 +128,7 @@ def variational_theory(pool: Targets, draws: Array) -> Theory:
     where G is the posterior variance with the example's own site, which makes it a quadratic
     equation given the cavity.
     """
-    y, noise = pool.y, pool.likelihood.noise_variance
+    y, noise = pool.y - pool.likelihood.shift, pool.likelihood.noise_variance
 
     def sites(c: Averages) -> EffectiveSites:
         b = noise + c.G - draws * c.G

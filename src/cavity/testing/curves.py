@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from cavity.arrays import Array
-from cavity.inference import EP, Problem
+from cavity.inference import EP, Mixture, Problem
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePrior
 from cavity.resampling import LAWS, Averages, Pool, SizeSolution
@@ -14,6 +14,8 @@ from cavity.sites import Marginals
 
 _TOL = 1e-9
 _SAME = 1e-6
+# The response of a bound needs fields that differ by a hundredth of a deviation.
+_SAME_OF_BOUND = 1e-3
 # Nodes of the slow reference, more than enough if the theory's own are too few.
 _NODES = 120
 
@@ -41,11 +43,14 @@ def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
     >>> check_curve(Probit(), np.eye(4) + 0.5, np.array([1.0, -1.0, 1.0, 1.0]))
     """
     pool = Pool(DensePrior(K), y, likelihood, np.full(len(y), 1.0 / len(y)))
-    for law in LAWS:
+    # The sites of a mixture are those of its bound, whose average no quadrature tells.
+    concave = likelihood.concave
+    for law in LAWS if concave else ["subsample"]:
         _check_little(_solve(pool, law, 1e-7), pool)
         variances = [np.mean(_solve(pool, law, share * len(y)).pool.G) for share in (0.2, 0.5, 0.9)]
         assert np.all(np.diff(variances) < 0.0), f"{law}: more examples do not lower the variance"
-        _check_sites(pool, law)
+        if concave:
+            _check_sites(pool, law)
     _check_everything(_solve(pool, "subsample", len(y)), pool)
 
 
@@ -64,12 +69,13 @@ def _check_little(found: SizeSolution, pool: Pool) -> None:
 
 def _check_everything(found: SizeSolution, pool: Pool) -> None:
     problem = Problem.of(pool.likelihood, pool.prior, pool.y, np.ones_like(pool.y))
-    fit = EP(tol=_TOL).fit(problem)
-    m, v = fit.cavities
-    assert_allclose(found.held_out.G, v, rtol=_SAME, err_msg="leave-one-out variance")
-    assert_allclose(found.held_out.R, m, atol=_SAME * np.sqrt(np.max(v)), err_msg="and mean")
-    assert_allclose(found.held_out.V / v, 0.0, atol=_SAME, err_msg="nothing is left to vary")
-    assert_allclose(found.pool.R, fit.posterior.mean, atol=_SAME * np.sqrt(np.max(v)))
+    method = EP(tol=_TOL) if pool.likelihood.concave else Mixture(tol=_TOL)
+    fit = method.fit(problem)
+    (m, v), same = fit.cavities, _SAME if pool.likelihood.concave else _SAME_OF_BOUND
+    assert_allclose(found.held_out.G, v, rtol=same, err_msg="leave-one-out variance")
+    assert_allclose(found.held_out.R, m, atol=same * np.sqrt(np.max(v)), err_msg="and mean")
+    assert_allclose(found.held_out.V / v, 0.0, atol=same, err_msg="nothing is left to vary")
+    assert_allclose(found.pool.R, fit.posterior.mean, atol=same * np.sqrt(np.max(v)))
 
 
 def _check_sites(pool: Pool, law: str) -> None:
