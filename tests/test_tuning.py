@@ -639,3 +639,22 @@ def test_restarts_find_the_better_of_two_optima(pima):
     # Half of the distance between the two optima.
     assert once == pytest.approx(100.557, abs=0.012)
     assert often == pytest.approx(100.533, abs=0.012)
+
+
+def test_sequential_inference_is_tuned_by_eps_evidence(monkeypatch):
+    """One sequential evaluation at EP's optimum, instead of two for each slope of the search."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0).astype(int)
+    names, at = [], Evidence.at
+    monkeypatch.setattr(
+        Evidence, "at", lambda self, *args: (names.append(self.method.name), at(self, *args))[1]
+    )
+    kernel = RBF(np.ones(5))
+    found = GaussianProcessClassifier(kernel, inference="sequential").fit(X, y)
+    assert names.count("sequential") == 1
+    by_ep = GaussianProcessClassifier(kernel, inference="ep").fit(X, y)
+    np.testing.assert_array_equal(found.kernel_.theta, by_ep.kernel_.theta)
+    differences = found.log_marginal_likelihood_value_ - by_ep.log_marginal_likelihood_value_
+    # Sequential inference is that far from EP on forty rows.
+    assert abs(differences) < 1.0

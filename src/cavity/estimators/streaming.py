@@ -20,6 +20,7 @@ from cavity.estimators.progress import whole_fit
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
+    check_labels,
     is_usable,
     stored_number,
     streams_from_file,
@@ -313,14 +314,6 @@ class OnlineEstimator(VersionedEstimator):
             found[name] = value
         return found
 
-    def _check_labels(self) -> None:
-        """Refuse labels of a file that are not sorted classes, or no names of the inputs."""
-        classes, names = (getattr(self, name, None) for name in _LABELS)
-        if classes is not None and not np.array_equal(np.unique(classes), classes):
-            raise StorageError("its classes are not sorted")
-        if names is not None and len(names) != self.n_features_in_:
-            raise StorageError("its names do not fit its inputs")
-
     @classmethod
     def _from_file(cls, header: dict[str, Any], arrays: dict[str, Array]) -> Self:
         parameters = {
@@ -337,7 +330,8 @@ class OnlineEstimator(VersionedEstimator):
         self.n_features_in_ = stored_number(header["n_features"], int)
         for name in set(_LABELS) & set(header["labels"]):
             setattr(self, name, codecs.labels_from_json(header["labels"][name]))
-        self._check_labels()
+        classes, names = (getattr(self, name, None) for name in _LABELS)
+        check_labels(classes, names, self.n_features_in_)
         streams = streams_from_file(header["streams"], arrays, *self._fresh([self.kernel]))
         waiting = waiting_from_file(arrays, self.n_features_in_)
         if len(streams) != (0 if waiting is not None else self._count()):

@@ -58,11 +58,11 @@ class Stream:
         stream, found = self, []
         with one_thread():
             for part in parts:
-                stream, log_prob = stream._learn(StreamRows(*(values[part] for values in rows)))
+                stream, log_prob = stream.learn_part(StreamRows(*(values[part] for values in rows)))
                 found.append(log_prob)
         return stream, np.concatenate(found)
 
-    def _learn(self, rows: StreamRows) -> tuple["Stream", Array]:
+    def learn_part(self, rows: StreamRows) -> tuple["Stream", Array]:
         """Learn rows of which only the last may count more than `SINGLY`."""
         index, likelihood, share, times = _turns(self.likelihood, rows.weight)
         about = self.rule, likelihood, self.options
@@ -143,6 +143,14 @@ def is_usable(kernel: Any) -> bool:
     """Whether a stream can learn with this kernel: one matrix, of vectors."""
     plain = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
     return plain and bool(kernel.requires_vector_input)
+
+
+def check_labels(classes: Any, names: Any, columns: int) -> None:
+    """Refuse labels of a file that are not sorted classes, or no names of the inputs."""
+    if classes is not None and not np.array_equal(np.unique(classes), classes):
+        raise StorageError("its classes are not sorted")
+    if names is not None and len(names) != columns:
+        raise StorageError("its names do not fit its inputs")
 
 
 def waiting_from_file(arrays: dict[str, Array], columns: int) -> StreamRows | None:

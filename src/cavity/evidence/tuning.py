@@ -241,7 +241,7 @@ def _limited(name: str, bounds: Array, side: str) -> str:
 
 
 def loosened(evidence: Evidence) -> Evidence:
-    """Return the evidence with a precision that suits an optimiser."""
-    method = evidence.method
+    """Return the evidence that is searched, with a precision that suits an optimiser."""
+    method = evidence.method.tuned_by
     tol = max(method.tol, _TUNING_TOL[method.is_stationary])
     return replace(evidence, method=replace(method, tol=tol))

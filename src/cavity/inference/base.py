@@ -68,6 +68,11 @@ class Method(ABC):
         return False
 
     @property
+    def tuned_by(self) -> "Method":
+        """The method whose evidence hyperparameters are searched by; as a rule this one."""
+        return self
+
+    @property
     def corrected(self) -> bool:
         """Whether `second_order_correction` applies to the evidence."""
         return False

@@ -15,7 +15,7 @@ from cavity.arrays import (
     put,
     solve_lower,
 )
-from cavity.inference.base import Method, register, site_of
+from cavity.inference.base import METHODS, Method, register, site_of
 from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
 from cavity.inference.self_consistent import dense_fit, equations_of
 from cavity.likelihoods import Likelihood
@@ -37,6 +37,8 @@ _BLOCK = 64
 class Sequential(Method):
     """One sweep over the data in the order given; no iteration (the founding paper's third way).
 
+    Hyperparameters are tuned by EP's evidence, which has an exact gradient.
+
     Parameters
     ----------
     sweeps : int
@@ -56,6 +58,11 @@ class Sequential(Method):
     def dense_only(self) -> bool:
         """It needs the covariances of all examples."""
         return True
+
+    @property
+    def tuned_by(self) -> Method:
+        """EP: its evidence has a gradient, and does not depend on the order of the rows."""
+        return METHODS["ep"]()
 
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
         """Learn the examples one by one."""
