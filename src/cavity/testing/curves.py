@@ -15,7 +15,7 @@ from cavity.sites import Marginals
 _TOL = 1e-9
 _SAME = 1e-6
 # Nodes of the slow reference, more than enough if the theory's own are too few.
-_NODES = 120
+_NODES = 60
 
 
 def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
@@ -43,15 +43,16 @@ def check_curve(likelihood: Likelihood, K: Array, y: Array) -> None:
     pool = Pool(DensePrior(K), y, likelihood, np.full(len(y), 1.0 / len(y)))
     for law in LAWS:
         _check_little(_solve(pool, law, 1e-7), pool)
-        variances = [np.mean(_solve(pool, law, share * len(y)).pool.G) for share in (0.2, 0.5, 0.9)]
+        found = [_solve(pool, law, share * len(y), tol=1e-3) for share in (0.1, 0.6)]
+        variances = [np.mean(solution.pool.G) for solution in found]
         assert np.all(np.diff(variances) < 0.0), f"{law}: more examples do not lower the variance"
         _check_sites(pool, law)
     _check_everything(_solve(pool, "subsample", len(y)), pool)
 
 
-def _solve(pool: Pool, law: str, size: float) -> SizeSolution:
+def _solve(pool: Pool, law: str, size: float, tol: float = _TOL) -> SizeSolution:
     theory = cavity_theory(pool, LAWS[law](size * pool.share))
-    found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=_TOL, max_iter=1000)
+    found = solve_averages(pool, theory, prior_cavities(pool.prior), tol=tol, max_iter=1000)
     assert found.converged, f"{law} at size {size}: residual {found.residual:.1e}"
     return found
 
