@@ -18,18 +18,25 @@ ORDER_MATTERS = {
     "on the order of the examples by definition"
 }
 
-# A sweep tuned by differences, and products alone on matrices that are almost singular: half of
-# this file's time. Untuned they pass the same checks, and the classifiers tune by both.
-SLOW = ("sequential", "naive")
+METHODS_OF = {GaussianProcessClassifier: CLASSIFYING, GaussianProcessRegressor: list(METHODS)}
+# Tuning takes most of the time. The other methods pass the same checks untuned, and tuned in the
+# slow tests.
+TUNED = {
+    GaussianProcessClassifier: {"ep", "laplace", "naive"},
+    GaussianProcessRegressor: {"exact", "laplace"},
+}
+
+
+def variants(cls, name):
+    """Return the estimator with this method, and untuned if that is slow."""
+    if name in TUNED[cls]:
+        return [cls(inference=name)]
+    tuned = pytest.param(cls(inference=name), marks=pytest.mark.slow)
+    return [tuned, cls(inference=name, optimizer=None)]
+
 
 ESTIMATORS = [
-    *(GaussianProcessClassifier(inference=name) for name in CLASSIFYING),
-    *(GaussianProcessRegressor(inference=name) for name in METHODS if name not in SLOW),
-    *(GaussianProcessRegressor(inference=name, optimizer=None) for name in SLOW),
-    *(
-        pytest.param(GaussianProcessRegressor(inference=name), marks=pytest.mark.slow)
-        for name in SLOW
-    ),
+    *(made for cls, names in METHODS_OF.items() for name in names for made in variants(cls, name)),
     GaussianProcessClassifier(n_inducing=5),
     GaussianProcessRegressor(n_inducing=60),
 ]

@@ -56,8 +56,8 @@ CONTRACT = [name for name in REGISTRY if REGISTRY[name]().concave]
 @pytest.mark.parametrize("name", [*CONTRACT, "student_t"])
 def test_contract(name):
     """Every log-concave likelihood, and a mixture, passes the contract of learning curves."""
-    lik, X = REGISTRY[name](), points(12)[0]
-    check_curve(lik, covariance(X), targets(lik.support, 12, np.random.default_rng(0)))
+    lik, X = REGISTRY[name](), points(8)[0]
+    check_curve(lik, covariance(X), targets(lik.support, 8, np.random.default_rng(0)))
 
 
 BOSTON = {  # published: mean posterior variance, error on the pool, out-of-bag error

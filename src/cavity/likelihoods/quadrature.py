@@ -91,15 +91,15 @@ def _some_panels(integrands: Integrands, left: Array, width: Array) -> tuple[Arr
     """
     xp = namespace(left)
     x = _column(_X, left[None, ...])
-    rows = same_kind(_ROWS, left)
-    values, errors = [], []
-    for F in integrands(left + width * x):
-        sums = xp.tensordot(rows, F, axes=1)
-        size = xp.max(xp.abs(F), axis=0)
-        last = xp.sum(xp.abs(sums[1:, ...]), axis=0)
-        values.append(width * sums[0, ...])
-        errors.append(width * last * (last / xp.where(size > 0.0, size, 1.0)))
-    return xp.stack(values, axis=1), xp.stack(errors, axis=1)
+    # One product for all functions takes half the time of one for each where examples are few.
+    F = xp.stack(list(integrands(left + width * x)), axis=1)
+    sums = same_kind(_ROWS, left) @ xp.reshape(F, (F.shape[0], -1))
+    sums = xp.reshape(sums, (-1, *F.shape[1:]))
+    size = xp.max(xp.abs(F), axis=0)
+    last = xp.sum(xp.abs(sums[1:, ...]), axis=0)
+    errors = last * (last / xp.where(size > 0.0, size, 1.0))
+    by_panel = (1, 0, *range(2, left.ndim + 1))
+    return tuple(xp.permute_dims(width * found, by_panel) for found in (sums[0, ...], errors))
 
 
 def _badness(panels: Panels) -> Array:
