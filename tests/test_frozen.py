@@ -41,7 +41,9 @@ def test_estimators(name):
 @pytest.mark.parametrize("name", models.CURVES)
 def test_learning_curves(name):
     """Curves by theory are kept."""
-    compare(f"curve | {name}", models.CURVES[name](), lambda _: ITERATED)
+    # Fields of a wrong sign were interpolated; bisection (test_repeats) agrees with what is now.
+    limits = {"pool_error": 1e-6}
+    compare(f"curve | {name}", models.CURVES[name](), lambda part: limits.get(part, ITERATED))
 
 
 @pytest.mark.parametrize("name", models.STREAMS)

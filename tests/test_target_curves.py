@@ -28,7 +28,7 @@ from cavity.likelihoods import (
     StudentT,
     surprise,
 )
-from cavity.resampling.repeats import site_moments
+from cavity.resampling.repeats import RepeatedSites
 from cavity.sites import Marginals
 
 FIXED = "fixed"
@@ -164,6 +164,8 @@ def test_all_rows_as_inducing_points_change_nothing(name, tuned):
     curves = [learning_curve(m, X, y, tol=1e-10, max_iter=500, **how) for m in (dense, points)]
     # Tuned trends agree to the optimiser's tolerance.
     near = {"rtol": 1e-3 if tuned else 1e-8}
+    # Means of order one may happen to be near zero.
+    near |= {"atol": 1e-8}
     for part in ("test_error", "test_log_loss", "pool_error", "point_doubt", "point_mean"):
         assert_allclose(*(getattr(c, part) for c in curves), **near)
     assert_allclose(*(c.predict(X[:4] + 0.1, 0.3)[0] for c in curves), **near)
@@ -223,7 +225,7 @@ def test_sites_of_a_bound_are_its_fixed_point():
     """The site of a Student t in a cavity has the precision that its own posterior asks for."""
     lik, c = StudentT(3.0, 0.5), Marginals(np.array([0.0, 1.0, -4.0]), np.array([0.5, 1.0, 2.0]))
     y = np.array([0.2, 5.0, 4.0])
-    _, d1, d2 = site_moments(lik)(y, c)
+    [(d1, d2)] = RepeatedSites(lik, y, np.ones(1), tol=1e-10)(c)
     q = Marginals(c.mean + c.variance * d1, c.variance * (1.0 + c.variance * d2))
     tau = lik.trust(y, q) / lik.scale**2
     assert_allclose(1.0 / q.variance, 1.0 / c.variance + tau, rtol=1e-8)

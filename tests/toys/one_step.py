@@ -20,5 +20,9 @@ class ToyOneStep(Method):
     def terms(self, rows, local, lam, moments):
         return rows.weight * moments.log_z + 0.5 * local.sites.nu * local.q.mean
 
+    def has_slopes(self, likelihood):
+        # The sites are those of the prior's mean: the evidence is not stationary in them.
+        return not len(likelihood.theta)
+
     def driver(self, problem):
         return one_step if problem.prior.dense else super().driver(problem)

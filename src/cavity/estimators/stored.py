@@ -154,9 +154,10 @@ def _of_process(k: int, process: FittedProcess) -> Stored:
 
 
 def _own_likelihood(process: FittedProcess) -> Any:
-    """Return the tuned likelihood of new rows; None if its noise is an array of the file."""
+    """Return the tuned likelihood of new rows; None if the rest of the file says what it is."""
     model = process.likelihood.bare
-    return None if model.quadratic else likelihood_to_json(model)
+    known = model.quadratic or "classes" in model.offers
+    return None if known else likelihood_to_json(model)
 
 
 def _plain(value: Any) -> Any:

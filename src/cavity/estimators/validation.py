@@ -273,7 +273,8 @@ def check_targets(regressor: Any, model: Likelihood, y: Array, offset: Array | N
 
 def check_sizes(y: Array) -> None:
     """Reject targets whose squares might overflow."""
-    if np.any(np.abs(y) > LARGEST_TARGET):
+    # As numbers of their own precision they may have no such limit.
+    if np.any(np.abs(np.asarray(y, dtype=np.float64)) > LARGEST_TARGET):
         raise ValueError(f"a target is beyond ±{LARGEST_TARGET:g}; scale the targets")
 
 

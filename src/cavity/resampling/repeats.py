@@ -1,50 +1,21 @@
 """Several draws of one example in one cavity, each with a site of its own as in inference."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from cavity.arrays import Array
 from cavity.likelihoods import Likelihood
-from cavity.sites import Marginals, Moments, Sites, expand, match
+from cavity.sites import Marginals, Sites, expand, match
 
 _ROUNDS = 40
+# Plain steps take longer.
+_PLAIN_ROUNDS = 300
 # Extrapolation beyond this many steps is not trusted.
 _FARTHEST = 5.0
 # A precision may fall to this share of itself in a round.
 _LEAST = 0.1
-_BOUND_ROUNDS, _BOUND_TOL = 60, 1e-12
-
-
-def site_moments(likelihood: Likelihood) -> Callable[[Array, Marginals], Moments]:
-    """Return what gives an example's moments in its cavity: those that its site has in inference.
-
-    They are tilted moments, and of a mixture those of the bound: the Gaussian of precision 1/v + τ
-    whose own averages lead back to τ. Its variance is never above the cavity's.
-    """
-    return likelihood.tilted if likelihood.concave else partial(_bound_moments, likelihood)
-
-
-def _bound_moments(likelihood: Likelihood, y: Array, c: Marginals) -> Moments:
-    """Find where q(f) and the hidden variable agree, by steps extrapolated from the last two."""
-    scale = np.sqrt(c.variance)
-    x, last = np.zeros((2, *c.mean.shape)), None
-    for _ in range(_BOUND_ROUNDS):
-        d1, d2 = _together(c, Sites(x[0] / c.variance, x[1] / scale), 1.0)
-        q = Marginals(c.mean + c.variance * d1, c.variance * (1.0 + c.variance * d2))
-        log_z, slope, minus_tau = likelihood.mixture(y, q)
-        new = expand(q.mean, slope, minus_tau)
-        f = np.stack([new.tau * c.variance, new.nu * scale]) - x
-        # In units of the posterior, which a strong site makes narrow.
-        if np.max(np.abs(f) / (1.0 + np.abs(x))) < _BOUND_TOL:
-            break
-        step = f if last is None else extrapolated(x, f, last)
-        last, x = (x, f), x + step
-        x[0] = np.maximum(x[0], _LEAST * last[0][0])
-    d1, d2 = _together(c, new, 1.0)
-    return Moments(log_z, d1, d2)
 
 
 class RepeatedSites:
@@ -59,7 +30,6 @@ class RepeatedSites:
         self, likelihood: Likelihood, y: Array, occupations: Array, tol: float = 1e-4
     ) -> None:
         self._likelihood, self._y, self._occupations, self._tol = likelihood, y, occupations, tol
-        self._moments = site_moments(likelihood)
         self._sites: dict[float, Sites] = {}
 
     def __call__(self, c: Marginals, excess: Array | None = None) -> Iterator[tuple[Array, Array]]:
@@ -73,14 +43,16 @@ class RepeatedSites:
             site = expand(c.mean, slope, curvature)
             yield from (_together(c, site, s) for s in self._occupations)
             return
-        moments = self._moments(self._y, c)
-        site = match(c, moments)
+        site, concave = Sites(0.0 * c.mean, 0.0 * c.mean), self._likelihood.concave
+        if concave:
+            moments = self._likelihood.tilted(self._y, c)
+            site = match(c, moments)
         for s in self._occupations:
-            if s == 1.0 and excess is None:
+            if s == 1.0 and excess is None and concave:
                 yield moments.d1, moments.d2
                 continue
             # From the sites of the last call, or from those of fewer draws.
-            last = self._sites.get(s, site)
+            last = self._sites.get(s, site) if concave else site
             start = last if last.tau.shape == site.tau.shape else site
             site = self._sites[s] = self._solve(c, s, start, excess)
             yield _together(c, site, s, excess)
@@ -90,12 +62,15 @@ class RepeatedSites:
 
         All of them moving at once overshoot: each step is extrapolated from the last two, in
         units of the cavity. Every entry ends by itself, so that none depends on its neighbours;
-        after a round half of them have, and are not visited again.
+        after a round half of them have, and are not visited again. The bound of a mixture may have
+        several solutions: plain steps from empty sites lead to that which trusts the example least.
+        Extrapolated ones jump between them, and then the averages do not converge.
         """
         here = RepeatedDraws(self._likelihood, self._y, c, s, excess)
         x, where = here.packed(site), None
         last: tuple[Array, Array] | None = None
-        for _ in range(_ROUNDS):
+        concave = self._likelihood.concave
+        for _ in range(_ROUNDS if concave else _PLAIN_ROUNDS):
             image, change = here.round(x)
             if where is None:
                 found = image
@@ -107,9 +82,11 @@ class RepeatedSites:
             where = rest if where is None else tuple(w[rest] for w in where)
             f = here.packed(image) - x
             x, f = x[:, *rest], f[:, *rest]
-            step = 2.0 / (s + 1.0) * f
-            if last is not None:
-                step = extrapolated(x, f, (last[0][:, *rest], last[1][:, *rest]))
+            step = f
+            if concave:
+                step = 2.0 / (s + 1.0) * f
+                if last is not None:
+                    step = extrapolated(x, f, (last[0][:, *rest], last[1][:, *rest]))
             here, last = here.part(rest), (x, f)
             x = x + step
             x[0] = np.maximum(x[0], _LEAST * last[0][0])
@@ -143,16 +120,24 @@ class RepeatedDraws(NamedTuple):
 
         The change is in units of the cavity.
         """
-        (mean, G), s = self.c, self.s
-        scale = np.sqrt(G)
-        site = Sites(x[0] / G, x[1] / scale)
-        slope, _ = _together(self.c, site, s, self.excess)
+        scale = np.sqrt(self.c.variance)
+        site = Sites(x[0] / self.c.variance, x[1] / scale)
+        slope, _ = _together(self.c, site, self.s, self.excess)
+        image = self._matched(site, slope)
+        return image, (_together(self.c, image, self.s, self.excess)[0] - slope) * scale
+
+    def _matched(self, site: Sites, slope: Array) -> Sites:
+        """Return the site that the others ask for: of a mixture, that which all ask for."""
+        mean, G = self.c
         if self.excess is not None:
             mean = mean + self.excess * slope
-        others, curvature = _together(Marginals(mean, G), site, s - 1.0)
-        c = Marginals(mean + G * others, G * (1.0 + G * curvature))
-        image = match(c, site_moments(self.likelihood)(self.y, c))
-        return image, (_together(self.c, image, s, self.excess)[0] - slope) * scale
+        concave = self.likelihood.concave
+        d1, d2 = _together(Marginals(mean, G), site, self.s - 1.0 if concave else self.s)
+        q = Marginals(mean + G * d1, G * (1.0 + G * d2))
+        if concave:
+            return match(q, self.likelihood.tilted(self.y, q))
+        _, pull, minus_tau = self.likelihood.mixture(self.y, q)
+        return expand(q.mean, pull, minus_tau)
 
 
 def extrapolated(x: Array, f: Array, last: tuple[Array, Array]) -> Array:
