@@ -15,9 +15,13 @@ _SMALL = 1024
 
 
 def cholesky(A: Array) -> Array:
-    """Return L, for PyTorch and for libraries that raise NumPy's error."""
+    """Return L, for PyTorch and for libraries that raise NumPy's error; PyTorch consumes A."""
     if is_torch_array(A):
-        L, info = namespace(A).linalg.cholesky_ex(A)
+        xp = namespace(A)
+        # Only in its own order does PyTorch work in place, which saves a matrix.
+        F = A.mT if A.is_contiguous() else A
+        info = xp.empty((), dtype=xp.int32, device=A.device)
+        L, info = xp.linalg.cholesky_ex(F, out=(F, info))
         return positive(L, int(info))
     try:
         return namespace(A).linalg.cholesky(A)
