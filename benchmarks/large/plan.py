@@ -40,7 +40,7 @@ FULL = Plan(
         ("made up", 1_000_000),
     ),
     points=200,
-    timeout=3600.0,
+    timeout=600.0,
     n_passes=(25_000, 50_000, 100_000, 200_000),
     m_passes=(100, 200, 500),
     rounds=5,
