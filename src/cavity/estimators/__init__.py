@@ -5,10 +5,8 @@ from importlib import import_module
 from typing import Any
 
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.online import (
-    OnlineGaussianProcessClassifier,
-    OnlineGaussianProcessRegressor,
-)
+from cavity.estimators.online import OnlineGaussianProcessClassifier
+from cavity.estimators.online_regressor import OnlineGaussianProcessRegressor
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.stored import load, save
 

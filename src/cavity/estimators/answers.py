@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils import column_or_1d
 
 from cavity.arrays import Array
 from cavity.estimators.fitted import FittedModel
@@ -36,31 +38,30 @@ def target_moments(
 
     Of a Gaussian target the deviation is that of the latent function, with as much noise as given.
     """
-    likelihood = model.likelihood
-    if likelihood.quadratic:
+    if model.likelihood.quadratic:
         found = [Marginals(q.mean, q.variance + noise) for q in latents]
     else:
-        found = [likelihood.response(q) for q in latents]
-        _warn_of_infinite(found[0], latents[0])
+        found = [warned_response(model.likelihood, q) for q in latents]
     with np.errstate(over="ignore"):
         mean = unscaled(model, [q.mean for q in found])
     return mean, shaped([np.sqrt(q.variance) for q in found]) * model.scale
 
 
-def _warn_of_infinite(targets: Marginals, latents: Marginals) -> None:
-    """Warn of means that are too large for a float."""
-    where = np.flatnonzero(~np.isfinite(targets.mean))
-    if not len(where):
-        return
-    first = where[0]
-    warnings.warn(
-        f"The mean of the target is beyond the largest float in {len(where)} of "
-        f"{len(targets.mean)} rows, first in row {first}, where the log of the target has variance "
-        f"{latents.variance[first]:.3g}: there it is returned as infinite. Use predict_quantiles, "
-        "or a hyperprior that keeps the amplitude small.",
-        UserWarning,
-        stacklevel=4,
-    )
+def warned_response(likelihood: Likelihood, q: Marginals) -> Marginals:
+    """Return mean and variance of the targets; warn of means that are too large for a float."""
+    found = likelihood.response(q)
+    where = np.flatnonzero(~np.isfinite(found.mean))
+    if len(where):
+        first = where[0]
+        warnings.warn(
+            f"The mean of the target is beyond the largest float in {len(where)} of "
+            f"{len(found.mean)} rows, first in row {first}, where the log of the target has "
+            f"variance {q.variance[first]:.3g}: there it is returned as infinite. Use "
+            "predict_quantiles, or a hyperprior that keeps the amplitude small.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return found
 
 
 def new_likelihood(model: FittedModel) -> Likelihood:
@@ -132,15 +133,17 @@ def drawn_targets(model: FittedModel, X: Any, count: int, rng: Any) -> Array:
     return np.asarray(drawn.T * model.scale + model.origin)
 
 
-def explained(model: FittedModel, y: Array, mean: Array, weight: Array | None) -> float | None:
-    """Return D², the share of the deviance that predictions explain; None if it has no name."""
-    likelihood, level = model.likelihood, np.full(len(y), np.average(y, weights=weight))
-    if likelihood.quadratic:
-        return None
-    pair = [likelihood.deviance(y, each) for each in (mean, level)]
-    if any(each is None for each in pair):
-        return None
-    own, null = (float(np.average(np.asarray(each), weights=weight)) for each in pair)
-    if null == 0.0:
-        return 1.0 if own == 0.0 else 0.0
-    return 1.0 - own / null
+def explained(likelihood: Likelihood, y: Any, mean: Array, weight: Array | None) -> float:
+    """Return D², the share of the deviance that predictions explain.
+
+    It is that of the variance, R², if the likelihood is Gaussian or its deviance has no name.
+    """
+    y = column_or_1d(y) if np.ndim(mean) == 1 else y
+    if not likelihood.quadratic:
+        y = np.asarray(y, dtype=float)
+        level = np.full(len(y), np.average(y, weights=weight))
+        pair = [likelihood.deviance(y, each) for each in (mean, level)]
+        if all(each is not None for each in pair):
+            own, null = (float(np.average(np.asarray(each), weights=weight)) for each in pair)
+            return 1.0 - own / null if null else float(own == 0.0)
+    return float(r2_score(y, mean, sample_weight=weight))

@@ -53,6 +53,8 @@ class Opened(NamedTuple):
     """Of the rows, if they are in memory."""
     offset: Array | None = None
     """Of the rows, if they have any."""
+    given: tuple[Array, Array | None] | None = None
+    """All targets and offsets of the user's, if they are in memory."""
 
 
 def opened(
@@ -84,7 +86,8 @@ def opened(
     found = Rows(y[rows.index], rows.weight, X[rows.index])
     absent, own = rows.position < 0, None if offset is None else offset[rows.index]
     unweighted = X[absent], None, None if offset is None else offset[absent]
-    return Opened(MemoryBlocks(found, _BLOCK), rows, unweighted, found.X, own)
+    given = np.asarray(y, dtype=np.float64) if real else y, offset
+    return Opened(MemoryBlocks(found, _BLOCK), rows, unweighted, found.X, own, given)
 
 
 def _check_plain(estimator: Any, offset: Any) -> None:

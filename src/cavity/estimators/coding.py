@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from cavity.arrays import Array
-from cavity.likelihoods import Likelihood, likelihood
+from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
 
 NO_PROBA = (
@@ -107,6 +107,13 @@ class Coding(ABC):
 
         They are log probabilities if the coding has them.
         """
+
+    def best(self, likelihood: Likelihood, f: Array) -> Array:
+        """Return the number of the most probable class, given latent values.
+
+        They have a column for each class, or are those of one function, whose sign decides.
+        """
+        return np.argmax(f, axis=1) if f.ndim > 1 else (f > 0.0).astype(int)
 
     @abstractmethod
     def score_gradients(self, scores: Array, slopes: Sequence[tuple[Array, Array]]) -> Array:
@@ -213,6 +220,10 @@ class Ordered(Coding):
         """Return the log class probabilities as they are."""
         return np.stack(answers[0], axis=1)
 
+    def best(self, likelihood: Likelihood, f: Array) -> Array:
+        """Return the number of the most probable class, given the function's values."""
+        return np.argmax([likelihood.log_prob(label, f) for label in self.labels], axis=0)
+
     def score_gradients(self, scores: Array, slopes: Sequence[Any]) -> Array:
         """Return these gradients, one for each class."""
         return np.stack(slopes[0], axis=1)
@@ -262,11 +273,9 @@ def coding(n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
     return BinaryCoding(2) if n_classes == 2 else _CODINGS[multi_class](n_classes)
 
 
-def coding_of(classifier: Any, n_classes: int) -> Coding:
-    """Return the coding that a classifier's parameters name."""
-    if likelihood(classifier.likelihood).support == "codes":
-        return Ordered(n_classes)
-    return coding(n_classes, classifier.multi_class)
+def coding_of(model: Likelihood, n_classes: int, multi_class: str = "one_vs_rest") -> Coding:
+    """Return the coding of a likelihood's classes: of those in an order, or with this name."""
+    return Ordered(n_classes) if model.support == "codes" else coding(n_classes, multi_class)
 
 
 SIGN_LABELS = (-1.0, 1.0)

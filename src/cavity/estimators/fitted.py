@@ -134,8 +134,7 @@ class FittedModel:
                 found = np.stack(self._responses([Marginals(f, noise) for f in found]))
             return np.moveaxis(found, 0, -1) * self.scale + self.origin
         drawn = [process.drawn_log_proba(X, count, rng) for process in self.processes]
-        scores = self.coding.scores([(low.ravel(), high.ravel()) for low, high in drawn])
-        return np.exp(scores).reshape(count, len(X), -1)
+        return np.exp(self.coding.scores(drawn)).reshape(count, len(X), -1)
 
     @property
     def is_linear(self) -> bool:

@@ -16,8 +16,9 @@ from cavity.likelihoods import Likelihood
 from cavity.priors import mean_gradient, variance_gradient
 from cavity.sites import Gradients, Marginals
 
-_STEP, _LARGER = 1e-3, 0.02
-"""Steps of differences in the mean of f: first derivatives keep eleven digits, second ones nine."""
+_STEP, _LARGER = 5e-3, 0.02
+"""Steps of differences in the mean of f, in units in which targets bend: first derivatives keep
+ten digits, second ones nine."""
 
 Latent = tuple[Marginals, Gradients]
 """A latent function at some inputs, and how its mean and variance change with them."""
@@ -99,19 +100,26 @@ def target_and_std_gradients(
 def _of_response(model: Likelihood, q: Marginals, of: Gradients) -> tuple[Array, Array]:
     """Return the gradients of the mean of y and of its standard deviation.
 
-    E y and E y² follow the heat equation: their slope in the variance of f is half their second
-    derivative in its mean.
+    E y and E (y − c)² follow the heat equation: their slope in the variance of f is half their
+    second derivative in its mean. With c = E y the latter adds (∂E y)² to that of the variance.
     """
+    unit = _unit_of(model, q)
 
-    def powers(h: float) -> Array:
-        mean, variance = model.response(Marginals(q.mean + h, q.variance))
-        return np.stack([mean, variance + mean**2])
+    def moments(h: float) -> Array:
+        return np.stack(model.response(Marginals(q.mean + h * unit, q.variance)))
 
-    (mean, square), first, second = powers(0.0), slope(powers, _STEP), bend(powers, _LARGER)
-    std = np.sqrt(square - mean**2)
-    in_mean, in_variance = first, 0.5 * second
-    of_std, in_std = ((d[1] - 2.0 * mean * d[0]) / (2.0 * std) for d in (in_mean, in_variance))
-    return chained(in_mean[0], in_variance[0], of), chained(of_std, in_std, of)
+    std = np.sqrt(model.response(q).variance)
+    first, second = slope(moments, _STEP) / unit, bend(moments, _LARGER) / unit**2
+    in_mean = chained(first[0], 0.5 * second[0], of)
+    in_variance = chained(first[1], 0.5 * second[1] + first[0] ** 2, of)
+    return in_mean, in_variance / (2.0 * std)[:, None]
+
+
+def _unit_of(model: Likelihood, q: Marginals) -> Array:
+    """Return over what distance in f targets bend: noise and spread, or one where f is a log."""
+    if model.support != "reals":
+        return np.ones_like(q.mean)
+    return np.sqrt(q.variance + model.noise_variance)
 
 
 def chained(in_mean: Array, in_variance: Array, of: Gradients) -> Array:

@@ -22,12 +22,15 @@ from cavity.estimators.problems import (
     beginning,
     classifier_rule,
     density,
+    given_noise,
+    in_units,
     method_of,
     noise_variances,
     nonzero_scale,
     regressor_rule,
     target_likelihood,
     target_method,
+    target_units,
     with_added,
 )
 from cavity.estimators.validation import (
@@ -128,14 +131,13 @@ def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     """Check a table of targets in blocks; return what the fit of a regressor is made of."""
     rule, base = regressor_rule(regressor), target_likelihood(regressor)
     method = target_method(regressor, base)
-    table = opened(regressor, X, y, sample_weight, offset, rule, method, regressor.alpha)
-    summary = _scanned(regressor, table, classes=False)
-    sample = summary.sample
-    check_targets(regressor, base, sample.y, table.offset)
+    own = given_noise(regressor) if base.quadratic else 0.0
+    table = opened(regressor, X, y, sample_weight, offset, rule, method, own)
+    summary = _checked_summary(regressor, base, table)
     units = _units(regressor, base, table, summary)
     origin, scale = np.atleast_1d(units.origin), np.atleast_1d(units.scale)
-    each = enumerate(zip(origin, scale, strict=True))
-    codes = [[TargetCode(None if sample.y.ndim == 1 else k, m, s) for k, (m, s) in each]]
+    single, each = summary.sample.y.ndim == 1, enumerate(zip(origin, scale, strict=True))
+    codes = [[TargetCode(None if single else k, m, s) for k, (m, s) in each]]
     size = float(np.sqrt(units.amplitude))
     shifted = _with_added(regressor, units.likelihood, table, units.offset, size)
     setting = LargeTable(
@@ -155,33 +157,42 @@ def targets_in_blocks(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     return FitPlan(on_ladder, setting, partial(fitted, unweighted=table.unweighted))
 
 
+def _checked_summary(regressor: Any, base: Likelihood, table: Opened) -> Summary:
+    """Look at every row once; in memory, a wrong target is named by the user's number."""
+    if table.given is not None:
+        check_targets(regressor, base, *table.given)
+    summary = _scanned(regressor, table, classes=False, check=base.check_targets)
+    if table.given is None:
+        check_targets(regressor, base, summary.sample.y, None)
+    return summary
+
+
 def _units(regressor: Any, base: Likelihood, table: Opened, summary: Summary) -> TargetUnits:
-    """Return how targets are scaled, by the moments of all rows; their values stay in the table."""
+    """Return how targets are scaled; those of a table in blocks by the moments of all rows."""
+    if table.given is not None and table.rows is not None:
+        units = target_units(regressor, base, *table.given, table.rows)
+        if base.quadratic and np.ptp(units.noise) == 0.0:
+            noise = float(units.noise[0])
+            return units._replace(noise=noise, likelihood=Gaussian(noise))
+        return units
     found: Any = summary.targets
-    normalize = regressor.normalize_y or is_auto(regressor.kernel)
-    sample, offset, noise = summary.sample, table.offset, 0.0
+    normalize, sample = regressor.normalize_y or is_auto(regressor.kernel), summary.sample
     if base.support != "reals":
-        own = 0.0 if offset is None else offset[: len(sample.y)]
-        own = own if offset is None or sample.index is None else offset[sample.index]
-        level = base.level(sample.y, sample.weight, own) if normalize else 0.0
+        level = base.level(sample.y, sample.weight) if normalize else 0.0
         model = base.fitted_to(sample.y, sample.weight)
-        shift = level if offset is None else level + offset
-        return TargetUnits(sample.y, model, 0.0, shift, TARGET_AMPLITUDE, level=level)
+        return TargetUnits(sample.y, model, 0.0, level, TARGET_AMPLITUDE, level=level)
     origin, scale = np.zeros_like(found.mean), np.ones_like(found.mean)
     if normalize:
         origin, scale = found.mean, nonzero_scale(found.mean, found.std)
     amplitude = float(np.mean((found.std**2 + (found.mean - origin) ** 2) / scale**2)) or 1.0
     if sample.y.ndim == 1:
         origin, scale = origin[0], scale[0]
+    own, noise = (sample.y - origin) / scale, 0.0
+    model = in_units(regressor, base, own, sample.weight, origin, scale)
     if base.quadratic:
-        noise = _noise(regressor.alpha, table)
-        index = slice(None) if table.rows is None else table.rows.index
-        model = Gaussian(noise if np.ndim(noise) == 0 else noise[index])
-    else:
-        own = (sample.y - origin) / scale
-        model = base.in_units(origin, scale).fitted_to(own, sample.weight)
-    offset = None if offset is None else offset / scale
-    return TargetUnits(sample.y, model, noise, offset, amplitude, origin, scale)
+        noise = _noise(given_noise(regressor, scale))
+        model = Gaussian(noise)
+    return TargetUnits(sample.y, model, noise, None, amplitude, origin, scale)
 
 
 def _with_added(
@@ -224,19 +235,17 @@ def _of_rows(model: Likelihood) -> Callable[[Array | None], Likelihood]:
     return lambda index: model if index is None else model.subset(index)
 
 
-def _noise(alpha: Any, table: Opened) -> Any:
-    """Return the noise variance, one for all rows or, of arrays, for each of the user's."""
-    if np.ndim(alpha) == 0:
-        return float(noise_variances(alpha, 1)[0])
-    if table.rows is None:
+def _noise(alpha: Any) -> float:
+    """Return the noise variance, which is one for all rows of a table in blocks."""
+    if np.ndim(alpha):
         raise ValueError("With a table in blocks alpha must be one number for all rows.")
-    return noise_variances(alpha, len(table.rows.position))
+    return float(noise_variances(alpha, 1)[0])
 
 
-def _scanned(estimator: Any, table: Opened, *, classes: bool) -> Summary:
+def _scanned(estimator: Any, table: Opened, *, classes: bool, check: Any = None) -> Summary:
     """Look at every row once; the sample's rows fit into a bounded amount of memory."""
     size = min(_SAMPLE, _SAMPLE_BYTES // (8 * estimator.n_features_in_))
-    return scan(table.blocks, size=size, seed=0, classes=classes)
+    return scan(table.blocks, size=size, seed=0, classes=classes, check=check)
 
 
 def _row_map(table: Opened, summary: Summary) -> RowMap:

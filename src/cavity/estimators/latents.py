@@ -34,6 +34,10 @@ class Latents(ABC):
         """Return log probabilities of the targets, in the form that the coding takes."""
 
     @abstractmethod
+    def log_prob(self, likelihood: Likelihood, f: Array) -> Any:
+        """Return the same if the latent values are known."""
+
+    @abstractmethod
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
 
@@ -72,6 +76,10 @@ class SignLatents(Latents):
     def log_proba(self, likelihood: Likelihood, q: Marginals) -> tuple[Array, ...]:
         """Return the log probability of each label: of signs, log P(−1) and log P(+1)."""
         return label_log_proba(likelihood, q, self.labels)
+
+    def log_prob(self, likelihood: Likelihood, f: Array) -> tuple[Array, ...]:
+        """Return the same if the latent values are known."""
+        return tuple(likelihood.log_prob(label * np.ones_like(f), f) for label in self.labels)
 
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
@@ -120,6 +128,10 @@ class ClassLatents(Latents):
     def log_proba(self, likelihood: Likelihood, q: ClassMarginals) -> Array:
         """Return log class probabilities."""
         return softmax_log_proba(q) if self.softmax else class_log_proba(q)
+
+    def log_prob(self, likelihood: Likelihood, f: Array) -> Array:
+        """Return the same if the latent values are known, with the noise of the probit alone."""
+        return self.log_proba(likelihood, ClassMarginals(f, np.zeros((*f.shape, f.shape[-1]))))
 
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""

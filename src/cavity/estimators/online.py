@@ -1,10 +1,10 @@
-"""Gaussian processes that learn from a stream, with scikit-learn's interface."""
+"""Classification of a stream, with scikit-learn's interface."""
 
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
@@ -12,21 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.estimators.coding import Coding, class_codes, coding, label_log_proba
-from cavity.estimators.problems import noise_variances
-from cavity.estimators.regressor import GaussianProcessRegressor
-from cavity.estimators.streaming import OnlineEstimator
-from cavity.estimators.streams import StreamRows, take_rows
+from cavity.estimators.coding import Coding, class_codes, coding_of, label_log_proba
+from cavity.estimators.streaming import Function, OnlineEstimator
+from cavity.estimators.streams import StreamRows, check_functions, take_rows
 from cavity.estimators.validation import (
     TUNING_CONSTRAINTS,
     check_classes,
-    check_sizes,
+    check_offset,
     validate_inputs,
 )
-from cavity.likelihoods import Gaussian, Likelihood, likelihood
+from cavity.likelihoods import Likelihood, likelihood
 from cavity.storage import StorageError
 
-_CONSTRAINTS: dict[str, Any] = {
+ONLINE_CONSTRAINTS: dict[str, Any] = {
     **TUNING_CONSTRAINTS,
     "kernel": [Kernel, None],
     "budget": [Interval(Integral, 1, None, closed="left")],
@@ -50,9 +48,11 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         Any kernel of `sklearn.gaussian_process.kernels` on vectors, a sum or product of them, or a
         subclass of your own. None is ``1.0 * RBF(1.0)``. Its hyperparameters stay fixed unless
         there is a ``warmup``.
-    likelihood : {"probit", "logit", "step"} or Likelihood
+    likelihood : {"probit", "logit", "step", "noisy_probit", "ordinal"} or Likelihood
         Maps latent values to class probabilities. "step" is noise-free: add a WhiteKernel to the
-        kernel.
+        kernel. Of "noisy_probit" (some labels are wrong) and "ordinal" (classes in the order of
+        their labels) a ``warmup`` tunes the parameters as well; without one, the thresholds of
+        "ordinal" are those of classes that are equally frequent.
     budget : int
         Maximum number of basis points. Learning one example takes O(budget²) time.
     novelty : float
@@ -65,7 +65,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         In `fit` only: if more than 1, expectation propagation revisits the table, at the basis
         points chosen by the first pass, until it converges or for at most this many sweeps.
     warmup : int
-        Number of rows to collect, and to tune the kernel on, before learning begins.
+        Number of rows to collect, and to tune kernel and likelihood on, before learning begins.
     optimizer, n_restarts_optimizer, random_state
         How to tune, as for `GaussianProcessClassifier`.
     tol : float, optional
@@ -76,6 +76,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     classes_ : ndarray of shape (n_classes,)
     basis_points_ : ndarray of shape (n_basis, n_features), or a list of one for each class
     kernel_ : kernel object, or a list of one for each class
+    likelihood_ : Likelihood, or a list of one for each class
     log_evidence_, prequential_log_loss_ : float
     n_seen_ : int
     n_features_in_ : int
@@ -96,11 +97,9 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **_CONSTRAINTS,
+        **ONLINE_CONSTRAINTS,
         "likelihood": [str, Likelihood],
     }
-    _dense_class = GaussianProcessClassifier
-    _own_parameter = "likelihood"
 
     def __init__(
         self,
@@ -129,7 +128,14 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         self.random_state = random_state
         self.tol = tol
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> Self:
         """Learn more rows of the stream, as in `fit`; a call that fails changes nothing.
 
         The first call needs ``classes``: all classes that the stream will ever have.
@@ -138,7 +144,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         with self._alone():
             known = self._known_classes(classes)
             X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
-            rows = take_rows(X, class_codes(y, known), sample_weight)
+            rows = take_rows(X, class_codes(y, known), sample_weight, offset)
             self.classes_ = known
             return self._learn_more(rows)
 
@@ -172,133 +178,43 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         return known
 
     def _model(self) -> Likelihood:
-        return likelihood(self.likelihood)
+        codes = np.arange(float(len(self.classes_)))
+        return likelihood(self.likelihood).fitted_to(codes)
 
     @property
     def _coding(self) -> Coding:
-        return coding(len(self.classes_))
+        return coding_of(likelihood(self.likelihood), len(self.classes_))
 
     def _targets(self, y: Array) -> list[Array]:
         return [task.labels for task in self._coding.tasks(y)]
 
-    def predict(self, X: Any) -> Array:
+    def _lacking(self, y: Array) -> str:
+        count = len(np.unique(y))
+        if count == 1:
+            return "only one class"
+        known = len(self._coding.labels)
+        return "" if count == known else f"only {count} of the {known} classes"
+
+    def _tuned_on(self, X: Array, y: Array, **given: Array) -> Function:
+        how = "ep" if self._model().concave else "mixture"
+        options = {"likelihood": self.likelihood, "inference": how, **self._search}
+        dense = GaussianProcessClassifier(self._kernel(), **options).fit(X, y, **given)
+        return dense.kernel_, dense.base_estimator_.likelihood.bare
+
+    def predict(self, X: Any, offset: Any = None) -> Array:
         """Return the most probable class of each row of an array (n_samples, n_features)."""
-        best = np.argmax(self.predict_log_proba(X), axis=1)
+        best = np.argmax(self.predict_log_proba(X, offset), axis=1)
         return self.classes_[best]
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """Return log class probabilities of each row, columns in the order of ``classes_``."""
         check_is_fitted(self)
         X = validate_inputs(self, X, reset=False)
-        streams = self._current.streams
-        return self._coding.scores([label_log_proba(s.likelihood, s.predict(X)) for s in streams])
+        streams, added, split = self._current.streams, check_offset(offset, len(X)), self._coding
+        check_functions(added, len(streams))
+        each = [(stream.likelihood, stream.predict(X, added)) for stream in streams]
+        return split.scores([label_log_proba(model, q, split.labels) for model, q in each])
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """Return class probabilities of each row, columns in the order of ``classes_``."""
-        return np.exp(self.predict_log_proba(X))
-
-
-class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
-    """Gaussian process regression of a stream, in constant memory.
-
-    Each example is learned once, in the order of arrival, and only a posterior process over at most
-    ``budget`` basis points is kept.
-
-    Parameters
-    ----------
-    kernel : kernel object or None
-        As for `OnlineGaussianProcessClassifier`.
-    alpha : float
-        Variance of the noise on the targets. A WhiteKernel in the kernel adds to it, and is tuned.
-    budget, novelty, forget, sweeps, warmup, optimizer, n_restarts_optimizer, random_state, tol
-        As for `OnlineGaussianProcessClassifier`.
-
-    Attributes
-    ----------
-    basis_points_, kernel_, log_evidence_, n_seen_, n_features_in_, feature_names_in_
-        As for `OnlineGaussianProcessClassifier` with two classes.
-    prequential_log_loss_ : float
-        Mean negative log predictive density of each target just before it was learned.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from cavity import OnlineGaussianProcessRegressor
-    >>> X = np.random.default_rng(0).uniform(0.0, 6.0, size=(500, 1))
-    >>> reg = OnlineGaussianProcessRegressor(1.0 * RBF(1.0), alpha=0.01, budget=20)
-    >>> mean, std = reg.fit(X, np.sin(X[:, 0])).predict([[1.5]], return_std=True)
-    >>> bool(abs(mean[0] - np.sin(1.5)) < 0.05), len(reg.basis_points_) <= 20
-    (True, True)
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **_CONSTRAINTS,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-    }
-    _dense_class = GaussianProcessRegressor
-    _own_parameter = "alpha"
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: float = 0.1,
-        budget: int = 100,
-        novelty: float = 1e-6,
-        forget: float = 1.0,
-        sweeps: int = 1,
-        warmup: int = 0,
-        optimizer: Any = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
-        random_state: Any = None,
-        tol: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.budget = budget
-        self.novelty = novelty
-        self.forget = forget
-        self.sweeps = sweeps
-        self.warmup = warmup
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.random_state = random_state
-        self.tol = tol
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows of the stream, as in `fit`; a call that fails changes nothing."""
-        self._check_parameters()
-        with self._alone():
-            X, y = self._validated(X, y, reset=not self.__sklearn_is_fitted__())
-            return self._learn_more(take_rows(X, y, sample_weight))
-
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
-        X, y = validate_inputs(self, X, y, y_numeric=True, reset=reset)
-        y = np.asarray(y, dtype=np.float64)
-        check_sizes(y)
-        return X, y
-
-    def _coded(self, rows: StreamRows) -> StreamRows:
-        return rows
-
-    def _check_coded(self, y: Array) -> None:
-        if y.dtype.kind != "f":
-            raise StorageError("its stored targets are no real numbers")
-        check_sizes(y)
-
-    def _model(self) -> Likelihood:
-        return Gaussian(float(noise_variances(self.alpha, 1)[0]))
-
-    def _targets(self, y: Array) -> list[Array]:
-        return [y]
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the function at each row of an array of shape (n_samples, n_features).
-
-        With ``return_std``, also return the standard deviation. It includes the kernel's own noise
-        but not ``alpha``.
-        """
-        check_is_fitted(self)
-        q = self._current.streams[0].predict(validate_inputs(self, X, reset=False))
-        return (q.mean, np.sqrt(q.variance)) if return_std else q.mean
+        return np.exp(self.predict_log_proba(X, offset))

@@ -17,6 +17,7 @@ from cavity.estimators.joint import class_evidences, latents_of
 from cavity.estimators.problems import (
     binary_evidences,
     classifier_rule,
+    given_noise,
     noise_variances,
     regressor_rule,
     target_evidence,
@@ -39,6 +40,7 @@ from cavity.estimators.validation import (
 from cavity.evidence import Evidence
 from cavity.inference import method
 from cavity.kernels import Rule
+from cavity.likelihoods import likelihood
 
 
 class FitPlan(NamedTuple):
@@ -96,7 +98,8 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     y, base = np.asarray(y, dtype=np.float64), target_likelihood(regressor)
     offset = check_offset(offset, len(y))
     check_targets(regressor, base, y, offset)
-    labels, rule = [y, noise_variances(regressor.alpha, len(y))], regressor_rule(regressor)
+    own, rule = given_noise(regressor) if base.quadratic else 0.0, regressor_rule(regressor)
+    labels = [y, noise_variances(own, len(y))]
     rows = _rows(regressor, X, labels, offset, sample_weight, rule, merge=True)
     units, inputs = target_units(regressor, base, y, offset, rows), select_rows(X, rows.index)
     size = np.sqrt(units.amplitude)
@@ -123,7 +126,7 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
 def split_of(classifier: Any, classes: Array, offset: Array | None) -> Coding:
     """Return how classes become problems; refuse what does not go with it."""
     check_classes(classifier, classes)
-    split = coding_of(classifier, len(classes))
+    split = coding_of(likelihood(classifier.likelihood), len(classes), classifier.multi_class)
     check_added(classifier, offset, split.n_functions, "classes")
     return split
 

@@ -104,18 +104,21 @@ def target_evidence(
     return evidence.under(density(regressor))
 
 
-def target_likelihood(regressor: Any) -> Likelihood:
-    """Return the likelihood of a regressor's targets, which must be for numbers."""
+def target_likelihood(regressor: Any, alpha: float = _NO_NOISE) -> Likelihood:
+    """Return the likelihood of a regressor's targets, which must be for numbers.
+
+    ``alpha`` is what the regressor's parameter of this name is unless the user gives another.
+    """
     model = likelihood(regressor.likelihood)
     if model.support in ("signs", "codes"):
         raise ValueError(
             f"{model!r} is for {model.expects}: a regressor needs a likelihood of numbers, such as "
             "'gaussian', 'poisson' or 'student_t'; classes need GaussianProcessClassifier."
         )
-    if regressor.likelihood != "gaussian" and not np.array_equal(regressor.alpha, _NO_NOISE):
+    if regressor.likelihood != "gaussian" and not np.array_equal(regressor.alpha, alpha):
         raise ValueError(
-            "alpha is the noise of likelihood='gaussian'; other likelihoods have parameters of "
-            f"their own: leave alpha at {_NO_NOISE:g}."
+            "alpha is the noise of likelihood='gaussian'; other likelihoods, and objects, have "
+            f"parameters of their own: leave alpha at {alpha:g}."
         )
     return model
 
@@ -170,7 +173,7 @@ def target_units(
     noise: Any = 0.0
     model = in_units(regressor, base, own, weight, origin, scale)
     if base.quadratic:
-        noise = noise_variances(regressor.alpha, len(y))
+        noise = noise_variances(given_noise(regressor, scale), len(y))
         model = Gaussian(noise[rows.index])
     return TargetUnits(own, model, noise, added, amplitude, origin, scale)
 
@@ -200,6 +203,21 @@ def target_method(regressor: Any, model: Likelihood) -> Method:
     method = methods.method(how)
     check_offers(model, method)
     return method
+
+
+def given_noise(regressor: Any, scale: Any = 1.0) -> Any:
+    """Return the variance of a regressor's Gaussian noise, in the units of the scaled targets.
+
+    Those are alpha's own; a likelihood of the user's has its noise in the units of the targets.
+    """
+    if isinstance(regressor.likelihood, str):
+        return regressor.alpha
+    if np.size(scale) > 1:
+        raise ValueError(
+            f"{regressor.likelihood!r} has the units of one target, but each of {np.size(scale)} "
+            "is scaled by itself: leave normalize_y at False, or give the noise as alpha."
+        )
+    return regressor.likelihood.noise_variance / float(np.ravel(scale)[0]) ** 2
 
 
 def noise_variances(alpha: Any, n: int) -> Array:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
-from cavity.estimators.coding import label_log_proba
 from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.validation import check_variances
 from cavity.evidence import (
@@ -266,14 +265,17 @@ class FittedProcess:
         mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
         return np.asarray((mean + evaluation.likelihood.drift(X))[:, None] + drawn)
 
-    def drawn_log_proba(self, X: Any, count: int, rng: Any) -> tuple[Array, Array]:
-        """Return log P(−1) and log P(+1) for functions so drawn, each of shape (count, inputs)."""
-        likelihood, noise = self.likelihood.bare, self.rule.noise(X)
+    def drawn_log_proba(self, X: Any, count: int, rng: Any) -> Any:
+        """Return log probabilities of a target for functions so drawn, all in a row.
+
+        They are in the form that the coding takes: first all inputs of the first draw.
+        """
         f = self.draws(X, count, rng)[0]
+        noise = np.broadcast_to(self.rule.noise(X), f.shape)
+        q = Marginals(f.ravel(), noise.ravel())
         if np.any(noise):
-            return label_log_proba(likelihood, Marginals(f, np.broadcast_to(noise, f.shape)))
-        one = np.ones_like(f)
-        return likelihood.log_prob(-one, f), likelihood.log_prob(one, f)
+            return self.latents.log_proba(self.likelihood.bare, q)
+        return self.latents.log_prob(self.likelihood.bare, q.mean)
 
     def averages(self, sets: Iterable[Any]) -> list[Marginals]:
         """Return mean and variance of each latent function's average over each set of inputs."""

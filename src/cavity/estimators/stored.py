@@ -177,7 +177,7 @@ def restored(
     fit, options = header["fit"], estimator.__dict__
     n_features, split, count = int(fit["n_features"]), None, 1
     if classes is not None:
-        split = coding_of(estimator, len(classes))
+        split = coding_of(likelihood(options["likelihood"]), len(classes), options["multi_class"])
         count = split.n_tasks if len(classes) > 1 else -1
     if len(fit["processes"]) != count:
         raise ValueError("its functions do not fit its classes")

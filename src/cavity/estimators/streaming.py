@@ -6,61 +6,45 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from cavity import storage
 from cavity.arrays import Array
+from cavity.estimators.checkpoints import (
+    Memory,
+    checkpoint,
+    labels_from_header,
+    memory_from_file,
+    parameters_from_json,
+    refusing,
+)
 from cavity.estimators.coding import log_losses
 from cavity.estimators.progress import whole_fit
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
-    check_labels,
+    check_functions,
     is_usable,
-    stored_number,
-    streams_from_file,
-    streams_to_file,
     take_rows,
-    waiting_from_file,
 )
 from cavity.estimators.validation import kernel_rule
 from cavity.estimators.versions import VersionedEstimator
 from cavity.likelihoods import Likelihood
 from cavity.online import OnlinePosterior, Options
-from cavity.storage import StorageError, codecs
 
-_CODERS = {
-    "kernel": (codecs.kernel_to_json, codecs.kernel_from_json),
-    "likelihood": (codecs.likelihood_to_json, codecs.likelihood_from_json),
-}
-_LABELS = ("classes_", "feature_names_in_")
-_PLAIN = (bool, int, float, str, type(None))
-
-
-class Memory(NamedTuple):
-    """What an online estimator keeps of its stream."""
-
-    streams: tuple[Stream, ...] = ()
-    waiting: StreamRows | None = None
-    """Rows of the warm-up, not learned yet."""
-    n_seen: int = 0
-    loss: float = 0.0
-    weight: float = 0.0
+Function = tuple[Any, Likelihood]
+"""The kernel and the likelihood of a latent function."""
 
 
 class OnlineEstimator(VersionedEstimator):
     """An estimator of a stream; it keeps a `Memory`, which is replaced as a whole."""
 
     _memory: Memory
-    _dense_class: ClassVar[type[BaseEstimator]]
-    """The estimator that tunes the kernel on the warm-up."""
-    _own_parameter: ClassVar[str]
-    """The parameter, besides those of tuning, that it shares with this one."""
 
     @abstractmethod
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
@@ -82,6 +66,14 @@ class OnlineEstimator(VersionedEstimator):
     def _targets(self, y: Array) -> list[Array]:
         """Return what each latent function learns of coded targets."""
 
+    @abstractmethod
+    def _lacking(self, y: Array) -> str:
+        """Return, in words, why a function's targets cannot tune its kernel; or nothing."""
+
+    @abstractmethod
+    def _tuned_on(self, X: Array, y: Array, **given: Array) -> Function:
+        """Return the kernel and likelihood that a fit to a function's targets finds."""
+
     def _count(self) -> int:
         """Return the number of latent functions."""
         return len(self._targets(np.empty(0)))
@@ -96,7 +88,8 @@ class OnlineEstimator(VersionedEstimator):
         memory = self._memory
         if memory.waiting is None:
             return memory
-        return self._learned(memory._replace(streams=self._fresh(self._untuned())), memory.waiting)
+        fresh = self._fresh(self._untuned())
+        return self._learned(memory._replace(streams=fresh), memory.waiting)
 
     @property
     def n_seen_(self) -> int:
@@ -115,6 +108,11 @@ class OnlineEstimator(VersionedEstimator):
         return _one_or_list([stream.kernel for stream in self._current.streams])
 
     @property
+    def likelihood_(self) -> Any:
+        """The likelihood, tuned if there was a warm-up; a list if there are several functions."""
+        return _one_or_list([stream.likelihood for stream in self._current.streams])
+
+    @property
     def log_evidence_(self) -> float:
         """Running log evidence: the sum of each example's log probability given those before it.
 
@@ -127,6 +125,12 @@ class OnlineEstimator(VersionedEstimator):
         """Mean log loss of predictions made just before each row was learned."""
         memory = self._current
         return memory.loss / memory.weight if memory.weight else 0.0
+
+    @property
+    def _search(self) -> dict[str, Any]:
+        """How to tune."""
+        names = ("optimizer", "n_restarts_optimizer", "random_state")
+        return {name: getattr(self, name) for name in names}
 
     def _kernel(self) -> Kernel:
         kernel: Kernel = kernel_rule(self.kernel, ConstantKernel() * RBF()).kernel
@@ -147,22 +151,22 @@ class OnlineEstimator(VersionedEstimator):
                 stacklevel=3,
             )
 
-    def _fresh(self, kernels: Sequence[Kernel]) -> tuple[Stream, ...]:
+    def _fresh(self, functions: Sequence[Function]) -> tuple[Stream, ...]:
         novelty = self.novelty if self.tol is None else self.tol
         options = Options(int(self.budget), float(novelty), float(self.forget))
-        empty, model = OnlinePosterior.empty(self.n_features_in_), self._model()
-        return tuple(Stream(kernel, model, options, empty) for kernel in kernels)
+        empty = OnlinePosterior.empty(self.n_features_in_)
+        return tuple(Stream(kernel, model, options, empty) for kernel, model in functions)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Discard what was learned before, and learn a table in the order of its rows.
 
-        ``X`` has shape (n_samples, n_features), and ``y`` has class labels of any type, or real
-        targets. ``sample_weight`` is how often each row counts: a row with weight 2 is presented
-        twice, a row with weight 0 is left out.
+        ``X`` has shape (n_samples, n_features), and ``y`` has class labels of any type, or targets.
+        ``sample_weight`` is how often each row counts: a row with weight 2 is presented twice, a
+        row with weight 0 is left out. ``offset`` is added to each row's latent value.
         """
         self._check_parameters()
         with self._alone():
-            rows = take_rows(*self._validated(X, y, reset=True), sample_weight)
+            rows = take_rows(*self._validated(X, y, reset=True), sample_weight, offset)
             if not len(rows.y):
                 raise ValueError("All sample weights are zero: there is nothing to learn from.")
             self._memory = self._fit_memory(self._coded(rows))
@@ -181,6 +185,7 @@ class OnlineEstimator(VersionedEstimator):
                 "sweeps > 1 gives all rows the same weight, so it cannot be combined with "
                 f"forget={self.forget}; use sweeps=1 or forget=1"
             )
+        check_functions(rows.offset, self._count())
         fresh = Memory(self._fresh(self._tuned(rows)), n_seen=len(rows.y))
         memory = self._learned(fresh, rows)
         if self.sweeps == 1:
@@ -190,6 +195,7 @@ class OnlineEstimator(VersionedEstimator):
         return memory._replace(streams=tuple(again))
 
     def _learn_more(self, rows: StreamRows) -> Self:
+        check_functions(rows.offset, self._count())
         memory: Memory = getattr(self, "_memory", Memory())
         seen = memory._replace(n_seen=memory.n_seen + len(rows.y), waiting=None)
         if memory.waiting is not None:
@@ -215,33 +221,29 @@ class OnlineEstimator(VersionedEstimator):
             weight=memory.weight + float(np.sum(rows.weight)),
         )
 
-    def _untuned(self) -> list[Kernel]:
-        return [self._kernel()] * self._count()
+    def _untuned(self) -> list[Function]:
+        return [(self._kernel(), self._model())] * self._count()
 
-    def _tuned(self, rows: StreamRows) -> list[Kernel]:
-        """Return kernels tuned on the first rows; a class without any uses another's kernel."""
+    def _tuned(self, rows: StreamRows) -> list[Function]:
+        """Return kernels and likelihoods tuned on the first rows; or another function's."""
         if not self.warmup:
             return self._untuned()
         rows = StreamRows(*(part[: self.warmup] for part in rows))
-        weight = None if np.all(rows.weight == 1.0) else rows.weight
-        names = ("optimizer", "n_restarts_optimizer", "random_state", self._own_parameter)
-        dense = self._dense_class(self._kernel(), **{name: getattr(self, name) for name in names})
-        found = [
-            clone(dense).fit(rows.X, y, sample_weight=weight).kernel_
-            if len(np.unique(y)) > 1
-            else None
-            for y in self._targets(rows.y)
-        ]
-        tuned = next((kernel for kernel in found if kernel is not None), None)
-        if tuned is None:
+        given = {} if np.all(rows.weight == 1.0) else {"sample_weight": rows.weight}
+        if np.any(rows.offset):
+            given["offset"] = rows.offset
+        targets = self._targets(rows.y)
+        tuned = [None if self._lacking(y) else self._tuned_on(rows.X, y, **given) for y in targets]
+        some = next((function for function in tuned if function is not None), None)
+        if some is None:
             warnings.warn(
-                f"The warm-up of {len(rows.y)} rows has only one class, so the kernel is used as "
-                "given. Use a longer warm-up to tune it.",
+                f"The warm-up of {len(rows.y)} rows has {self._lacking(targets[0])}, so the kernel "
+                "is used as given. Use a longer warm-up to tune it.",
                 UserWarning,
                 stacklevel=4,
             )
             return self._untuned()
-        return [tuned if kernel is None else kernel for kernel in found]
+        return [some if function is None else function for function in tuned]
 
     def recondition(self, kernel: Any) -> Self:
         """Continue with another kernel, or other hyperparameters, without the data.
@@ -276,73 +278,20 @@ class OnlineEstimator(VersionedEstimator):
         The file is replaced in one step: a crash leaves the old one intact.
         """
         check_is_fitted(self)
-        memory = self._memory
-        streams, arrays = streams_to_file(memory.streams)
-        if memory.waiting is not None:
-            arrays |= {f"waiting.{name}": part for name, part in memory.waiting._asdict().items()}
-        labels = {name: getattr(self, name) for name in _LABELS if hasattr(self, name)}
-        header = {
-            "parameters": self._parameters_to_json(),
-            "n_features": self.n_features_in_,
-            "labels": {name: codecs.labels_to_json(found) for name, found in labels.items()},
-            "streams": streams,
-            "counts": [memory.n_seen, memory.loss, memory.weight],
-        }
-        storage.write(path, type(self).__name__, header, arrays)
+        storage.write(path, type(self).__name__, *checkpoint(self, self._memory))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Load an estimator from a file that `save` wrote; no code in the file is run."""
         header, arrays = storage.read(path, cls.__name__)
-        try:
-            return cls._from_file(header, arrays)
-        except StorageError as error:
-            raise StorageError(f"{os.fspath(path)}: {error}") from None
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            why = f"its contents are not valid ({storage.short(error)})"
-            raise StorageError(f"{os.fspath(path)}: {why}") from error
-
-    def _parameters_to_json(self) -> dict[str, Any]:
-        found = {}
-        for name, value in self.get_params(deep=False).items():
-            if name in _CODERS:
-                value = _CODERS[name][0](value)
-            elif isinstance(value, np.generic):
-                value = value.item()
-            elif not isinstance(value, _PLAIN):
-                raise StorageError(f"the parameter {name}={value!r} cannot be stored")
-            found[name] = value
-        return found
-
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        parameters = {
-            name: _CODERS[name][1](value) if name in _CODERS else value
-            for name, value in header["parameters"].items()
-        }
-        if "tol" in parameters and "novelty" not in parameters:
-            # Earlier versions wrote it under this name.
-            parameters["novelty"] = parameters.pop("tol")
-        self = cls(**parameters)
-        self._validate_params()
-        if self.kernel is not None and not is_usable(self.kernel):
-            raise StorageError(f"its kernel is not one of vectors: {storage.short(self.kernel)}")
-        self.n_features_in_ = stored_number(header["n_features"], int)
-        for name in set(_LABELS) & set(header["labels"]):
-            setattr(self, name, codecs.labels_from_json(header["labels"][name]))
-        classes, names = (getattr(self, name, None) for name in _LABELS)
-        check_labels(classes, names, self.n_features_in_)
-        streams = streams_from_file(header["streams"], arrays, *self._fresh([self.kernel]))
-        waiting = waiting_from_file(arrays, self.n_features_in_)
-        if len(streams) != (0 if waiting is not None else self._count()):
-            raise StorageError("it does not have one stream for each latent function")
-        if waiting is not None:
-            self._check_coded(waiting.y)
-        counts = zip(header["counts"], (int, float, float), strict=True)
-        n_seen, loss, weight = (stored_number(found, kind) for found, kind in counts)
-        if min(n_seen, weight) < 0:
-            raise StorageError("its counts are negative")
-        self._memory = Memory(streams, waiting, n_seen, loss, weight)
+        with refusing(path):
+            self = cls(**parameters_from_json(header["parameters"]))
+            self._validate_params()
+            for name, value in labels_from_header(header).items():
+                setattr(self, name, value)
+            [fresh] = self._fresh([(self.kernel, self._model())])
+            about = fresh, self._count(), self._check_coded
+            self._memory = memory_from_file(header, arrays, *about)
         return self
 
 

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils import column_or_1d
 
 from cavity.arrays import Array
 from cavity.estimators.answers import (
@@ -23,6 +20,7 @@ from cavity.estimators.gradients import (
     target_gradients,
 )
 from cavity.estimators.validation import check_offset, check_prior_variance, validate_inputs
+from cavity.likelihoods import Gaussian
 from cavity.sites import Marginals
 
 
@@ -74,13 +72,8 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         With likelihood="gaussian", and where the deviance of the target has no name, it is that of
         the variance, R².
         """
-        mean = self.predict(X, offset=offset)
-        y = column_or_1d(y) if np.ndim(mean) == 1 else y
-        if hasattr(self, "_model"):
-            found = explained(self._model, np.asarray(y, dtype=float), mean, sample_weight)
-            if found is not None:
-                return found
-        return float(r2_score(y, mean, sample_weight=sample_weight))
+        known = self._model.likelihood if hasattr(self, "_model") else Gaussian()
+        return explained(known, y, self.predict(X, offset=offset), sample_weight)
 
     def _latents(self, X: Any, prior_variance: Any, offset: Array | None) -> list[Marginals]:
         training = self._model.processes[0].X_train_

@@ -129,7 +129,7 @@ def _check_single(kernel: Any) -> None:
 
 
 def check_classes(classifier: BaseEstimator, classes: Array) -> None:
-    """Reject a likelihood that is not for labels, and a single class."""
+    """Reject a likelihood that is not for labels or so many classes, and a single class."""
     model = likelihood(classifier.likelihood)
     if model.support not in ("signs", "codes"):
         raise ValueError(
@@ -140,6 +140,11 @@ def check_classes(classifier: BaseEstimator, classes: Array) -> None:
         raise ValueError(
             f"{type(classifier).__name__} requires 2 or more distinct classes; got 1 class "
             f"(only class {classes[0]} is present)"
+        )
+    if model.n_classes not in (None, len(classes)):
+        raise ValueError(
+            f"{model!r} is for {model.n_classes} classes, and there are {len(classes)}: pass one "
+            "threshold less than there are classes, or likelihood='ordinal' for those of y."
         )
 
 

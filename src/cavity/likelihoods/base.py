@@ -150,13 +150,21 @@ class Likelihood(ABC):
         return None
 
     @property
+    def n_classes(self) -> int | None:
+        """How many classes it is for, if its parameters say so."""
+        return None
+
+    @property
     def expects(self) -> str:
         """What the targets must be, in words."""
         return DESCRIPTIONS[self.support]
 
-    def check_targets(self, y: Array) -> None:
-        """Raise a ValueError that names the first target that is not what is expected."""
-        check_support(y, self.support, type(self).__name__, self.expects)
+    def check_targets(self, y: Array, first: int = 0) -> None:
+        """Raise a ValueError that names the first target that is not what is expected.
+
+        The first of these targets is that of row ``first`` of a table.
+        """
+        check_support(y, self.support, type(self).__name__, self.expects, first)
 
     def fitted_to(self, y: Array, weight: Array | None = None) -> Likelihood:
         """Return the likelihood with what it has to take from the targets."""

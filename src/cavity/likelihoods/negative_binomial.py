@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from cavity.arrays import Array, namespace, same_kind, to_numpy
+from cavity.arrays import Array, clip, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood, require_positive
 from cavity.likelihoods.logit import Logit
-from cavity.likelihoods.poisson import log_factorial, log_ratio
+from cavity.likelihoods.numerical import quiet
+from cavity.likelihoods.poisson import log_over
 from cavity.likelihoods.rates import log_mean, log_normal, rate
-from cavity.likelihoods.stirling import log_rising
+from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
 
@@ -42,9 +43,11 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
         require_positive("shape", self.shape)
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Return y log σ(t) + k log σ(−t) + log Γ(y + k)/(Γ(k) y!)."""
-        t, k = self._logit(f), self.shape
-        return y * Logit().log_prob(1.0, t) + k * Logit().log_prob(-1.0, t) + self._constant(y, f)
+        """Return y log σ(t) + k log σ(−t) + log Γ(y + k)/(Γ(k) y!).
+
+        These are gathered as what is below the best f, and the best.
+        """
+        return self._below_best(y, f) + self._best(y, f)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return y σ(−t) − k σ(t) and its derivatives."""
@@ -90,14 +93,43 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − (y + k) log((y + k)/(μ + k))]."""
-        k = self.shape
-        xp = namespace(mean)
-        return 2.0 * (y * log_ratio(y, mean) - (y + k) * xp.log1p((y - mean) / (mean + k)))
+        with quiet():
+            return -2.0 * self._below_best(y, namespace(mean).log(mean))
 
     def _logit(self, f: Array) -> Array:
         return f - math.log(self.shape)
 
-    def _constant(self, y: Any, like: Array) -> Array:
+    def _constant(self, y: Array, like: Array) -> Array:
         """Return log Γ(y + k) − log Γ(k) − log y!."""
-        rising = log_rising(self.shape, y) + to_numpy(y) * math.log(self.shape)
-        return same_kind(rising, like) - log_factorial(y, like)
+        k, count = self.shape, np.maximum(to_numpy(y), 1.0)
+        more = count * np.log1p(k / count) + k * np.log1p(count / k)
+        return self._best(y, like) + same_kind(np.where(to_numpy(y) > 0.0, more, 0.0), like)
+
+    def _best(self, y: Array, like: Array) -> Array:
+        """Return log p(y| log y), by Stirling's formula; one value of f explains any count."""
+        k, count = self.shape, np.maximum(to_numpy(y), 1.0)
+        best = 0.5 * np.log(k / (2.0 * np.pi * count * (count + k)))
+        best += remainder(count + k) - remainder(k) - remainder(count)
+        return same_kind(np.where(to_numpy(y) > 0.0, best, 0.0), like)
+
+    def _below_best(self, y: Array, f: Array) -> Array:
+        """Return log p less that: y δ − (y + k) log(q + p e^δ), δ = f − log y, p = y/(y + k).
+
+        No large numbers cancel; of no counts it is all of log p.
+        """
+        xp, k = namespace(f), self.shape
+        p, q = y / (y + k), k / (y + k)
+        with quiet():
+            t, beyond = log_over(f, y), self._logit(f)
+            # The larger of the two parts of the logarithm is taken out of it.
+            down = y * t - (y + k) * _log_mean(q, p, t - clip(beyond, low=0.0))
+            up = -k * t - (y + k) * _log_mean(p, q, clip(beyond, high=0.0) - t)
+            none = k * Logit().log_prob(-1.0, beyond)
+            return xp.where(y > 0.0, xp.where(beyond > 0.0, up, down), none)
+
+
+def _log_mean(q: Array, p: Array, t: Array) -> Array:
+    """Return log(q + p e^t) for q + p = 1 and p e^t up to q."""
+    xp = namespace(t)
+    change = p * xp.expm1(t)
+    return xp.where(change > -0.5, xp.log1p(change), xp.log(q + p * xp.exp(t)))

@@ -9,9 +9,17 @@ import numpy as np
 from cavity.arrays import Array, clip, namespace
 from cavity.arrays.special import ndtr
 from cavity.likelihoods.base import Likelihood, draw_labels
-from cavity.likelihoods.normal import hazard_derivatives, proper, standardise
+from cavity.likelihoods.normal import (
+    hazard_derivatives,
+    log_ndtr_derivatives,
+    proper,
+    standardise,
+)
 from cavity.likelihoods.probit import Probit
 from cavity.sites import Marginals, Moments
+
+# Below it the formulas in the hazard lose digits, and below the other one Φ is zero.
+_TAIL, _NONE = -4.0, -40.0
 
 
 @dataclass(frozen=True)
@@ -106,14 +114,34 @@ class NoisyProbit(Likelihood, name="noisy_probit"):
         """Return log[ε + (1 − 2ε) Φ(z)]."""
         xp = namespace(z)
         e = self.label_noise
-        above = xp.log1p(-e - (1.0 - 2.0 * e) * ndtr(-z))
+        above = xp.log1p(-e - (1.0 - 2.0 * e) * ndtr(-clip(z, low=0.0)))
         return xp.where(z > 0.0, above, xp.log(e + (1.0 - 2.0 * e) * ndtr(z)))
 
     def _slopes(self, z: Array) -> tuple[Array, Array, Array, Array]:
+        """Return the first four derivatives of log[ε + (1 − 2ε) Φ(z)]."""
         xp = namespace(z)
         e = self.label_noise
         density = (1.0 - 2.0 * e) * xp.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-        return hazard_derivatives(density / (e + (1.0 - 2.0 * e) * ndtr(z)), z)
+        near = hazard_derivatives(density / (e + (1.0 - 2.0 * e) * ndtr(z)), z)
+        tail = z < _TAIL
+        pairs = zip(self._tail_slopes(clip(z, _NONE, _TAIL)), near, strict=True)
+        d1, d2, d3, d4 = (xp.where(tail, a, b) for a, b in pairs)
+        return d1, d2, d3, d4
+
+    def _tail_slopes(self, z: Array) -> tuple[Array, Array, Array, Array]:
+        """Return the same where log Φ has to be taken apart, for small ε.
+
+        With l_k its derivatives and p the share of its part, of which the slope is p (1 − p) l_1.
+        """
+        e = self.label_noise
+        l1, l2, l3, l4 = log_ndtr_derivatives(z)
+        part = (1.0 - 2.0 * e) * ndtr(z)
+        p, rest = part / (e + part), e / (e + part)
+        p2, p3 = p * rest, p * rest * (rest - p)
+        p4 = p2 * (1.0 - 6.0 * p2)
+        d2, d3 = p * l2 + p2 * l1**2, p * l3 + 3.0 * p2 * l1 * l2 + p3 * l1**3
+        d4 = p * l4 + p2 * (4.0 * l1 * l3 + 3.0 * l2**2) + 6.0 * p3 * l1**2 * l2 + p4 * l1**4
+        return p * l1, d2, d3, d4
 
 
 def _spread(c: Marginals) -> Array:

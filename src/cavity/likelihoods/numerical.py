@@ -120,9 +120,9 @@ class _Tilt:
 def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
     """Return log E p(y|f) under the cavity and its first two derivatives in the cavity mean.
 
-    With g = ∂log p and averages over the tilted density, d1 = E g and d2 = E ∂g + Var g. That
-    cancels where log p bends sharply within the cavity; there d2 = (Var f/v − 1)/v is used, which
-    cancels elsewhere.
+    With g = ∂log p and averages over the tilted density, d1 = E g and d2 = E ∂g + Var g. These
+    cancel where log p bends sharply within the cavity; there d1 = (E f − m)/v and
+    d2 = (Var f/v − 1)/v are used, which cancel elsewhere.
     """
     xp = namespace(c.mean)
     with quiet():
@@ -133,8 +133,10 @@ def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
         near_one = tilt.near_one & (xp.abs(log_z) < 0.5)
         log_z = xp.where(near_one, xp.log1p(rest / scale), log_z)
     t, tt, dg, g, gg = (average / norm for average in averages)
-    d2 = xp.where(-dg * tilt.v > 1.0, (tt - t * t - 1.0) / tilt.v, dg + (gg - g * g))
-    return Moments(log_z, tilt.slope + g, d2)
+    sharp, sd = -dg * tilt.v > 1.0, xp.sqrt(tilt.v)
+    d1 = xp.where(sharp, (tilt.offset / sd + t) / sd, tilt.slope + g)
+    d2 = xp.where(sharp, (tt - t * t - 1.0) / tilt.v, dg + (gg - g * g))
+    return Moments(log_z, d1, d2)
 
 
 def cumulants(lik: Likelihood, y: Array, c: Marginals) -> tuple[Array, Array]:

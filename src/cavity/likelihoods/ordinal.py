@@ -9,16 +9,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from cavity.arrays import Array, clip, namespace, same_kind, to_numpy
-from cavity.arrays.special import erfcx, log_ndtr, ndtr
+from cavity.arrays.special import ndtr
 from cavity.likelihoods.base import Likelihood
-from cavity.likelihoods.normal import hazard, log_ndtr_derivatives, standardise
+from cavity.likelihoods.intervals import log_interval
 from cavity.likelihoods.numerical import average
 from cavity.likelihoods.targets import refuse
 from cavity.sites import Marginals, Moments
 
 _THREE_CLASSES = (-0.5, 0.5)
-# Below it log Φ is taken apart, so that differences of it keep their digits.
-_TAIL = -5.0
 
 
 @dataclass(frozen=True)
@@ -60,23 +58,23 @@ class Ordinal(Likelihood, name="ordinal"):
         return np.asarray(_THREE_CLASSES if self.thresholds is None else self.thresholds)
 
     @property
-    def n_classes(self) -> int:
-        """The number K of classes."""
-        return len(self.cuts) + 1
+    def n_classes(self) -> int | None:
+        """The number K of classes; None until there are thresholds."""
+        return None if self.thresholds is None else len(self.thresholds) + 1
 
     @property
     def expects(self) -> str:
         """What the targets must be, in words."""
-        if self.thresholds is None:
+        if self.n_classes is None:
             return super().expects
         return f"whole numbers from 0 to {self.n_classes - 1}, one for each class in order"
 
-    def check_targets(self, y: Array) -> None:
+    def check_targets(self, y: Array, first: int = 0) -> None:
         """Check the codes; there may be more than three classes until there are thresholds."""
-        super().check_targets(y)
-        if self.thresholds is not None:
+        super().check_targets(y, first)
+        if self.n_classes is not None:
             fine = to_numpy(y) < self.n_classes
-            refuse(y, fine, type(self).__name__, self.expects)
+            refuse(y, fine, type(self).__name__, self.expects, first)
 
     def fitted_to(self, y: Array, weight: Array | None = None) -> Likelihood:
         """Return the likelihood with thresholds, Φ⁻¹ of the shares of the classes below them.
@@ -125,13 +123,12 @@ class Ordinal(Likelihood, name="ordinal"):
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return log[Φ(b_y − f) − Φ(b_{y−1} − f)]."""
-        return _Interval(self, y, f, 1.0).log_mass
+        return self._log_interval(y, f, 1.0)[0]
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return the first three derivatives of log p in f."""
-        interval = _Interval(self, y, f, 1.0)
-        d3 = interval.higher()[0]
-        return *interval.slopes(), d3
+        _, d1, d2, d3, _ = self._log_interval(y, f, 1.0, order=4)
+        return d1, d2, d3
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         """Draw codes of classes."""
@@ -140,21 +137,15 @@ class Ordinal(Likelihood, name="ordinal"):
 
     def tilted(self, y: Array, c: Marginals) -> Moments:
         """Return log[Φ(z₁) − Φ(z₂)] with z = (b − m)/√(1 + v), and its derivatives in m."""
-        interval = _Interval(self, y, c.mean, _spread(c))
-        return Moments(interval.log_mass, *interval.slopes())
+        return Moments(*self._log_interval(y, c.mean, _spread(c)))
 
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return the moments by quadrature, with what log p and its derivatives have in common."""
-
-        def values(f: Array) -> tuple[Array, Array, Array]:
-            interval = _Interval(self, y, f, 1.0)
-            return interval.log_mass, *interval.slopes()
-
-        return average(values, q)
+        return average(lambda f: self._log_interval(y, f, 1.0), q)
 
     def cumulants(self, y: Array, c: Marginals) -> tuple[Array, Array]:
         """Return v^l ∂^l log Z for l = 3 and 4."""
-        d3, d4 = _Interval(self, y, c.mean, _spread(c)).higher()
+        *_, d3, d4 = self._log_interval(y, c.mean, _spread(c), order=4)
         return c.variance**3 * d3, c.variance**4 * d4
 
     def mean(self, f: Array) -> Array:
@@ -178,6 +169,9 @@ class Ordinal(Likelihood, name="ordinal"):
         _, upper = self.ends(y, f)
         return ndtr(upper - f)
 
+    def _log_interval(self, y: Array, m: Array, s: Array | float, order: int = 2) -> list[Array]:
+        return log_interval(*self.ends(y, m), m, s, order)
+
     def ends(self, y: Array, like: Array) -> tuple[Array, Array]:
         """Return the thresholds below and above each class."""
         ends = np.concatenate([[-math.inf], self.cuts, [math.inf]])
@@ -188,63 +182,3 @@ class Ordinal(Likelihood, name="ordinal"):
 
 def _spread(q: Marginals) -> Array:
     return namespace(q.mean).sqrt(1.0 + q.variance)
-
-
-class _Interval:
-    """log[Φ((b − m)/s) − Φ((a − m)/s)] and its derivatives in m.
-
-    Reflected if need be so that a's side is the far one, the interval is the part
-    L(b) + log(1 − e^{−δ}) of the lower tail with L = log Φ and δ = L(b) − L(a). With
-    q = 1/(e^δ − 1), the derivatives of the second term in δ are q, −q (1 + q), …: no difference of
-    large numbers is left.
-    """
-
-    def __init__(self, lik: Ordinal, y: Array, m: Array, s: Array | float) -> None:
-        xp = namespace(m)
-        low, high = lik.ends(y, m)
-        zero = 0.0 * m
-        below, above = (standardise(end - m, s + zero) for end in (low, high))
-        reflected = below + above > 0.0
-        self.sign, self.s = xp.where(reflected, 1.0, -1.0 + zero), s + zero
-        self.b = xp.where(reflected, -below, above)
-        whole = xp.isinf(xp.where(reflected, high, low))
-        a = xp.where(reflected, -above, below)
-        # The length of the interval, without the rounding of its ends; the half-line has none.
-        self.length = xp.where(whole, 1.0, (xp.where(whole, 1.0, high - low)) / self.s)
-        self.a = xp.where(whole, self.b - 1.0, a)
-        self.gap = xp.where(whole, 1.0, self._log_ratio())
-        self.q = xp.where(whole, 0.0, 1.0 / xp.expm1(self.gap))
-        rest = xp.where(self.gap > 0.5, xp.log1p(-xp.exp(-self.gap)), xp.log(-xp.expm1(-self.gap)))
-        self.log_mass = log_ndtr(self.b) + xp.where(whole, 0.0, rest)
-
-    def _log_ratio(self) -> Array:
-        """Return δ = log Φ(b)/Φ(a)."""
-        xp = namespace(self.b)
-        tail = self.b < _TAIL
-        b, a = clip(self.b, high=_TAIL), clip(self.a, high=_TAIL)
-        scaled = xp.log(erfcx(-b * math.sqrt(0.5)) / erfcx(-a * math.sqrt(0.5)))
-        apart = -0.5 * self.length * (a + b) + scaled
-        return xp.where(tail, apart, log_ndtr(self.b) - log_ndtr(self.a))
-
-    def slopes(self) -> tuple[Array, Array]:
-        """Return the first two derivatives."""
-        _, h_b, e_b = hazard(self.b)
-        _, h_a, e_a = hazard(self.a)
-        q, first = self.q, (e_b - e_a) - self.length
-        second = h_a * e_a - h_b * e_b
-        d1 = h_b + q * first
-        d2 = -h_b * e_b + q * second - q * (1.0 + q) * first**2
-        return self.sign * d1 / self.s, d2 / self.s**2
-
-    def higher(self) -> tuple[Array, Array]:
-        """Return the third and fourth derivatives."""
-        q = self.q
-        at_b, at_a = log_ndtr_derivatives(self.b), log_ndtr_derivatives(self.a)
-        _, two, three, four = (b - a for b, a in zip(at_b, at_a, strict=True))
-        one = (hazard(self.b)[2] - hazard(self.a)[2]) - self.length
-        l2, l3 = -q * (1.0 + q), q * (1.0 + q) * (1.0 + 2.0 * q)
-        l4 = l2 * (1.0 + 6.0 * q * (1.0 + q))
-        d3 = at_b[2] + q * three + 3.0 * l2 * one * two + l3 * one**3
-        d4 = at_b[3] + q * four + l2 * (4.0 * one * three + 3.0 * two**2)
-        d4 = d4 + 6.0 * l3 * one**2 * two + l4 * one**4
-        return self.sign * d3 / self.s**3, d4 / self.s**4

@@ -7,7 +7,9 @@ from scipy import special
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood
+from cavity.likelihoods.numerical import quiet
 from cavity.likelihoods.rates import log_mean, log_normal, rate
+from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
 
@@ -21,8 +23,8 @@ class Poisson(Likelihood, name="poisson"):
     support = "counts"
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Return y f − e^f − log y!."""
-        return y * f - rate(f) - log_factorial(y, f)
+        """Return y f − e^f − log y!, gathered as what is below the best f, and the best."""
+        return self._below_best(y, f, 0.0) + self._best(y, f)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return y − e^f, −e^f and −e^f."""
@@ -36,7 +38,8 @@ class Poisson(Likelihood, name="poisson"):
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return y m − e^{m + v/2} − log y! and its derivatives in m."""
         r = log_normal(q).mean
-        return Moments(y * q.mean - r - log_factorial(y, q.mean), y - r, -r)
+        log_p = self._below_best(y, q.mean, q.variance) + self._best(y, q.mean)
+        return Moments(log_p, y - r, -r)
 
     def mean(self, f: Array) -> Array:
         """Return e^f."""
@@ -63,15 +66,24 @@ class Poisson(Likelihood, name="poisson"):
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − y + μ]."""
-        return 2.0 * (y * log_ratio(y, mean) - y + mean)
+        with quiet():
+            return -2.0 * self._below_best(y, namespace(mean).log(mean), 0.0)
+
+    def _below_best(self, y: Array, m: Array, v: Array | float) -> Array:
+        """Return E log p less its largest value, log p(y| log y): no large numbers cancel."""
+        xp = namespace(m)
+        with quiet():
+            t = log_over(m, y)
+            some = y * (t - xp.expm1(t + 0.5 * v))
+            return xp.where(y > 0.0, some, -xp.exp(m + 0.5 * v))
+
+    def _best(self, y: Array, like: Array) -> Array:
+        """Return y log y − y − log y!, by Stirling's formula."""
+        count = np.maximum(to_numpy(y), 1.0)
+        best = -0.5 * np.log(2.0 * np.pi * count) - remainder(count)
+        return same_kind(np.where(to_numpy(y) > 0.0, best, 0.0), like)
 
 
-def log_ratio(y: Array, mean: Array) -> Array:
-    """Return log(y/μ), and zero where y is."""
-    xp = namespace(mean)
-    return xp.log(xp.where(y > 0.0, y, mean) / mean)
-
-
-def log_factorial(y: Array, like: Array) -> Array:
-    """Return log y!, as an array of the kind of another."""
-    return same_kind(special.gammaln(to_numpy(y) + 1.0), like)
+def log_over(f: Array, y: Array) -> Array:
+    """Return log(e^f/y), the f of a mean of one where there is no y to compare it with."""
+    return f - same_kind(np.log(np.maximum(to_numpy(y), 1.0)), f)

@@ -69,9 +69,9 @@ class Powered(Likelihood):
         """Return the power of the likelihood with other parameters."""
         return Powered(self.base.with_theta(theta), self.eta)
 
-    def check_targets(self, y: Array) -> None:
+    def check_targets(self, y: Array, first: int = 0) -> None:
         """Check the targets as the likelihood itself does."""
-        self.base.check_targets(y)
+        self.base.check_targets(y, first)
 
     def fitted_to(self, y: Array, weight: Array | None = None) -> Likelihood:
         """Return the power of the likelihood fitted to the targets."""

@@ -30,19 +30,19 @@ SUPPORTS: dict[str, Callable[[Array], Array]] = {
 """Which entries of an array are such targets."""
 
 
-def check_support(y: Array, support: str, name: str, expects: str) -> None:
+def check_support(y: Array, support: str, name: str, expects: str, first: int = 0) -> None:
     """Raise a ValueError that names the first target outside of the support."""
-    refuse(y, SUPPORTS[support](np.asarray(to_numpy(y), dtype=float)), name, expects)
+    refuse(y, SUPPORTS[support](np.asarray(to_numpy(y), dtype=float)), name, expects, first)
 
 
-def refuse(y: Array, fine: Array, name: str, expects: str) -> None:
-    """Raise a ValueError unless all targets are fine."""
+def refuse(y: Array, fine: Array, name: str, expects: str, first: int = 0) -> None:
+    """Raise a ValueError unless all targets are fine; the first of them is in row ``first``."""
     wrong = np.flatnonzero(~fine)
     if not len(wrong):
         return
-    first = np.ravel(to_numpy(y))[wrong[0]]
+    value = np.ravel(to_numpy(y))[wrong[0]]
     others = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     raise ValueError(
         f"Some value(s) of y are out of the valid range of the loss {name!r}: it expects "
-        f"{expects}, and row {wrong[0]} has {first}{others}."
+        f"{expects}, and row {first + wrong[0]} has {value}{others}."
     )

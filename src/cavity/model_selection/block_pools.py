@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from cavity.arrays import Array
+from cavity.estimators.coding import Coding
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess
 from cavity.likelihoods import Likelihood, Shifted
@@ -18,6 +19,7 @@ from cavity.resampling import (
     BlockPool,
     ClassTuning,
     MulticlassScores,
+    OrderedScores,
     RegressionScores,
     Scores,
     TuningEffect,
@@ -102,11 +104,18 @@ class BlockInputs:
         if self.classes is None:
             scale, origin = float(self.fitted.scale), float(self.fitted.origin)
             return partial(RegressionScores, scale=scale, origin=origin)
-        return BinaryScores if len(self.pools) == 1 else MulticlassScores
+        return partial(scores_of, self.fitted.coding)
 
     def apparent(self) -> tuple[float, float]:
         """Return error and log loss of the estimator on the rows it was fitted to."""
         return apparent_tally(self.score, self.pools)
+
+
+def scores_of(coding: Coding, examples: Sequence[Any]) -> Scores:
+    """Return the scores of classes that are told apart one function at a time."""
+    if coding.ordered:
+        return OrderedScores(examples)
+    return (BinaryScores if coding.n_functions == 1 else MulticlassScores)(examples)
 
 
 def block_pools(

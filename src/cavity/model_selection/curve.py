@@ -288,8 +288,8 @@ class LearningCurve:
         index, found = self.source.most_doubtful(k)
         suggestion = found.mean
         if self.classes is not None:
-            best = np.argmax(found.mean, axis=1) if found.mean.ndim > 1 else 1 * (found.mean > 0.0)
-            suggestion = self.classes[best]
+            fitted = self.source.inputs.fitted
+            suggestion = self.classes[fitted.coding.best(fitted.likelihood, found.mean)]
         labels, p = self.source.inputs.labels(index), np.exp(found.support)
         parts = (index, labels, suggestion, p, found.doubt, found.error)
         return Suspects(tuple(map(Suspect, *(part.tolist() for part in parts))))

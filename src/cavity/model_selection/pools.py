@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from cavity.arrays import Array
 from cavity.estimators.classifier import GaussianProcessClassifier
 from cavity.estimators.fitted import FittedModel, fitted_model
-from cavity.estimators.problems import noise_variances
+from cavity.estimators.problems import given_noise, noise_variances
 from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import (
@@ -27,6 +27,7 @@ from cavity.model_selection.block_pools import (
     BlockInputs,
     block_pools,
     class_tuning_of,
+    scores_of,
     tuning_of,
     weights_of,
 )
@@ -35,10 +36,8 @@ from cavity.priors import DensePrior
 from cavity.resampling import (
     LAWS,
     Averages,
-    BinaryScores,
     ClassPool,
     JointScores,
-    MulticlassScores,
     Pool,
     RegressionScores,
     Scores,
@@ -80,7 +79,7 @@ class PoolInputs:
     @property
     def joint(self) -> bool:
         """Whether one model has the latent values of more than two classes."""
-        return self.fitted.coding is not None and self.fitted.coding.joint
+        return self.fitted.coding is not None and self.fitted.coding.several
 
     @property
     def classes(self) -> Array | None:
@@ -114,7 +113,8 @@ class PoolInputs:
     def _likelihood(self, process: FittedProcess) -> Likelihood:
         base = process.likelihood.bare
         if self.classes is None and base.quadratic:
-            base = Gaussian(noise_variances(self.model.alpha, len(self.y)))
+            noise = given_noise(self.model, self.fitted.scale)
+            base = Gaussian(noise_variances(noise, len(self.y)))
         added = self.fitted.shift_of(self.offset) + process.likelihood.drift(self.X)
         return Shifted.rows(base, self.X, np.broadcast_to(added, len(self.y)))
 
@@ -132,7 +132,7 @@ class PoolInputs:
         coding = self.fitted.coding
         if coding is None:
             return [(self.y - self.fitted.origin) / self.fitted.scale]
-        if coding.joint or not coding.has_proba:
+        if not coding.has_proba:
             raise ValueError(
                 "Learning curves of more than two classes need multi_class='multinomial' or "
                 "'one_vs_rest'."
@@ -201,7 +201,7 @@ class PoolInputs:
             return RegressionScores(self.pools, float(found.scale), float(found.origin))
         if self.joint:
             return JointScores(self.pools)
-        return (BinaryScores if len(self.pools) == 1 else MulticlassScores)(self.pools)
+        return scores_of(self.fitted.coding, self.pools)
 
     def covariances(self, X: Any) -> list[tuple[Array, Array]]:
         """Return, by latent function, new inputs' covariances with the pool, and variances."""

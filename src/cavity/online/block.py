@@ -32,6 +32,8 @@ _CLOSE = 1e-11
 """Change of the predictions, in their own standard deviations, at which the rounds stop."""
 _SMALLEST_REST = 1e-12
 """Least share of its variance that an example must leave."""
+_SMALLEST_GAIN = 1e-10
+"""Least share of it that an example takes, if the likelihood is not log-concave."""
 
 
 class Block(NamedTuple):
@@ -71,7 +73,11 @@ def site_through_noise(
         return Matched(moments, Sites(tau / (1.0 + noise * tau), nu / (1.0 + noise * tau)))
     log_z, d1, d2 = moments
     # With an example far out, rounding may make the remaining variance zero or negative.
-    d2 = np.maximum(d2, (_SMALLEST_REST - 1.0) / np.maximum(c.variance, np.finfo(float).tiny))
+    variance = np.maximum(c.variance, np.finfo(float).tiny)
+    d2 = np.maximum(d2, (_SMALLEST_REST - 1.0) / variance)
+    if not likelihood.concave:
+        # A contradiction would widen the posterior: it moves the mean only.
+        d2 = np.minimum(d2, -_SMALLEST_GAIN / variance)
     return Matched(moments, match(c, Moments(log_z, d1, d2)))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cavity.arrays import Array, invert_lower, row_blocks
-from cavity.inference import EP, Problem, Report, WarmStart
+from cavity.inference import EP, Mixture, Problem, Report, WarmStart
 from cavity.inference.sweeps import sweep as sweep_blocks
 from cavity.likelihoods import Likelihood
 from cavity.online.block import site_through_noise, solve_block
@@ -27,6 +27,8 @@ def sweep(
 ) -> tuple[OnlinePosterior, Report]:
     """Return EP's posterior and evidence of a table, after at most this many rounds.
 
+    With a likelihood that is not log-concave they are those of its variational bound.
+
     The basis points are those of the given posterior, and residual variances are independent from
     example to example. The first sites are those of one pass from the prior at these basis points,
     so that what the given posterior has learned does not count twice.
@@ -39,7 +41,8 @@ def sweep(
     tau, nu = (weight * part for part in _first_sites(rule, likelihood, posterior, X, y))
     first = State(blocks)
     blocks.reduce(lambda rows, *_: (Sites(tau[rows.place], nu[rows.place]), None), None, first.name)
-    fit = sweep_blocks(EP(tol=_CLOSE), Problem(likelihood, prior, blocks), WarmStart(first), sweeps)
+    method = EP(tol=_CLOSE) if likelihood.concave else Mixture(tol=_CLOSE)
+    fit = sweep_blocks(method, Problem(likelihood, prior, blocks), WarmStart(first), sweeps)
     V, w, _ = fit.posterior.values
     found = posterior._replace(mean=w, cov=V.T @ V, log_evidence=fit.log_evidence)
     return found, fit.report

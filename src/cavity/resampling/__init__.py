@@ -22,6 +22,7 @@ from cavity.resampling.label_scores import JointScores
 from cavity.resampling.label_sizes import ClassPool, ClassSolution, check_size, solve_class_sizes
 from cavity.resampling.labels import ClassAverages
 from cavity.resampling.laws import LAWS
+from cavity.resampling.ordered_scores import OrderedScores
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, mixtures
 from cavity.resampling.scores import Scores, log_odds_against
 from cavity.resampling.sizes import THEORIES, solve_sizes
@@ -43,6 +44,7 @@ __all__ = [
     "EffectiveSites",
     "JointScores",
     "MulticlassScores",
+    "OrderedScores",
     "Pool",
     "RegressionScores",
     "RowScores",

@@ -5,6 +5,7 @@ Every part of the answer adds up over blocks, and none depends on where the bloc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -122,11 +123,14 @@ class _Scan(NamedTuple):
     size: int
     seed: int
     classes: bool
+    check: Callable[[Array, int], None] | None
 
     def __call__(self, rows: Rows, kept: Any, shared: Any) -> tuple[Any, Summary]:
         _check(rows, self.classes)
         ones = np.ones(len(rows.weight))
         y = np.asarray(rows.y)
+        if self.check is not None:
+            self.check(y, rows.place.start or 0)
         targets = (
             None if self.classes else Spread.of(y.reshape(len(y), -1).astype(float), rows.weight)
         )
@@ -135,7 +139,14 @@ class _Scan(NamedTuple):
         return kept, Summary(len(ones), Spread.of(rows.X, ones), targets, labels, sample)
 
 
-def scan(blocks: RowBlocks, *, size: int, seed: int, classes: bool) -> Summary:
+def scan(
+    blocks: RowBlocks,
+    *,
+    size: int,
+    seed: int,
+    classes: bool,
+    check: Callable[[Array, int], None] | None = None,
+) -> Summary:
     """Look at every row once, and draw a sample of at most ``size`` rows.
 
     Parameters
@@ -145,6 +156,8 @@ def scan(blocks: RowBlocks, *, size: int, seed: int, classes: bool) -> Summary:
     seed : int
     classes : bool
         Whether the targets are labels of classes, rather than real numbers.
+    check : callable, optional
+        Raises an error about targets, given those of a block and the number of its first row.
 
     Examples
     --------
@@ -157,7 +170,7 @@ def scan(blocks: RowBlocks, *, size: int, seed: int, classes: bool) -> Summary:
     >>> found.n_rows, found.inputs.mean.tolist(), found.labels.values.tolist(), len(found.sample)
     (10, [4.5], [False, True], 5)
     """
-    visit: Any = _Scan(size, seed, classes)
+    visit: Any = _Scan(size, seed, classes, check)
     found: Summary = blocks.reduce(visit, None, "scan")
     blocks.drop("scan")
     return found
