@@ -121,6 +121,19 @@ def _test_size(context: Any, parameter: Any, size: float) -> float:
     return size
 
 
+def whole_numbers(context: Any, parameter: Any, text: str | None) -> list[int] | None:
+    """Return the sizes in a text such as 50,100,200."""
+    if text is None:
+        return None
+    try:
+        sizes = [int(word) for word in text.split(",")]
+    except ValueError as error:
+        raise click.BadParameter("give whole numbers, such as 50,100,200.") from error
+    if min(sizes) < 1:
+        raise click.BadParameter("every size must be at least 1.")
+    return sizes
+
+
 table_options = _options(
     click.argument("table"),
     click.option("--target", metavar="COLUMN", help="Column to predict."),

@@ -1,0 +1,12 @@
+"""One file for each command, and its line here."""
+
+from cavity.cli.commands.compare import compare
+from cavity.cli.commands.curve import curve
+from cavity.cli.commands.datasets import datasets
+from cavity.cli.commands.fit import fit
+from cavity.cli.commands.predict import predict
+from cavity.cli.commands.report import report
+
+__all__ = ["COMMANDS", "compare", "curve", "datasets", "fit", "predict", "report"]
+
+COMMANDS = (report, compare, curve, fit, predict, datasets)
