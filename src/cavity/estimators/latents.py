@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
-from cavity.arrays import Array
+from cavity.arrays import Array, semidefinite_factor
 from cavity.estimators.coding import SIGN_LABELS, label_log_proba
 from cavity.evidence import HyperPosterior, Response, respond, respond_classes
 from cavity.likelihoods import Likelihood
-from cavity.likelihoods.multinomial import class_log_proba
+from cavity.likelihoods.multinomial import class_log_proba, independent_log_proba
 from cavity.likelihoods.softmax import softmax_log_proba
 from cavity.priors import ClassLabels, ClassPrior, DensePrior, ScorePrior
 from cavity.sites import ClassMarginals, Marginals
@@ -34,8 +35,15 @@ class Latents(ABC):
         """Return log probabilities of the targets, in the form that the coding takes."""
 
     @abstractmethod
-    def log_prob(self, likelihood: Likelihood, f: Array) -> Any:
-        """Return the same if the latent values are known."""
+    def drawn(self, fits: Sequence[Any], cross: Array, prior: Array, count: int, rng: Any) -> Array:
+        """Draw all functions jointly at inputs with these covariances: (functions, count, inputs).
+
+        ``cross`` is what a posterior needs of the inputs, ``prior`` their own covariance.
+        """
+
+    @abstractmethod
+    def drawn_log_proba(self, likelihood: Likelihood, f: Array, noise: Array) -> Any:
+        """Return log probabilities of the targets for drawn functions (functions, places)."""
 
     @abstractmethod
     def respond(self, posterior: HyperPosterior) -> Response:
@@ -77,9 +85,19 @@ class SignLatents(Latents):
         """Return the log probability of each label: of signs, log P(−1) and log P(+1)."""
         return label_log_proba(likelihood, q, self.labels)
 
-    def log_prob(self, likelihood: Likelihood, f: Array) -> tuple[Array, ...]:
-        """Return the same if the latent values are known."""
-        return tuple(likelihood.log_prob(label * np.ones_like(f), f) for label in self.labels)
+    def drawn(self, fits: Sequence[Any], cross: Array, prior: Array, count: int, rng: Any) -> Array:
+        """Draw each target's function."""
+        F = _factor(fits[0].posterior.predict_covariance(cross, prior), prior)
+        drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
+        mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
+        return np.asarray(mean[:, None] + drawn)
+
+    def drawn_log_proba(self, likelihood: Likelihood, f: Array, noise: Array) -> tuple[Array, ...]:
+        """Return the log probability of each label, given the first function."""
+        if np.any(noise):
+            return self.log_proba(likelihood, Marginals(f[0], noise))
+        one = np.ones_like(f[0])
+        return tuple(likelihood.log_prob(label * one, f[0]) for label in self.labels)
 
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
@@ -129,9 +147,17 @@ class ClassLatents(Latents):
         """Return log class probabilities."""
         return softmax_log_proba(q) if self.softmax else class_log_proba(q)
 
-    def log_prob(self, likelihood: Likelihood, f: Array) -> Array:
-        """Return the same if the latent values are known, with the noise of the probit alone."""
-        return self.log_proba(likelihood, ClassMarginals(f, np.zeros((*f.shape, f.shape[-1]))))
+    def drawn(self, fits: Sequence[Any], cross: Array, prior: Array, count: int, rng: Any) -> Array:
+        """Draw each class's function."""
+        [fit] = fits
+        return np.asarray(fit.posterior.draw(cross, prior, count, rng))
+
+    def drawn_log_proba(self, likelihood: Likelihood, f: Array, noise: Array) -> Array:
+        """Return log class probabilities."""
+        if not self.softmax:
+            return independent_log_proba(f.T, noise)
+        own = noise[:, None, None] * np.eye(self.n_classes)
+        return softmax_log_proba(ClassMarginals(f.T, own)) if np.any(noise) else log_softmax(f.T, 1)
 
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
@@ -152,6 +178,13 @@ class ClassLatents(Latents):
         if self.softmax:
             return ScorePrior.of(rule, X, labels), len(X) * self.n_classes
         return ClassPrior.of(rule, X, labels), len(X) * (self.n_classes - 1)
+
+
+def _factor(C: Array, prior: Array) -> Array:
+    """Return F with F F' = C, a posterior covariance under this prior."""
+    # Below this, the difference of the two matrices is rounding error.
+    tol = len(C) * np.finfo(float).eps * float(np.max(np.diagonal(prior)))
+    return semidefinite_factor(C, tol)
 
 
 SIGNS = SignLatents()

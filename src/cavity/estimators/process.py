@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError, semidefinite_factor
+from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.validation import check_variances
 from cavity.evidence import (
@@ -245,7 +245,7 @@ class FittedProcess:
         return posterior.predict_covariance(self._cross(X, evaluation), prior)
 
     def draws(self, X: Any, count: int, rng: Any) -> Array:
-        """Draw functions from their joint posterior, without noise: (targets, count, inputs).
+        """Draw functions from their joint posterior, without noise: (functions, count, inputs).
 
         If predictions are averaged over hyperparameters, so are the draws.
         """
@@ -255,27 +255,18 @@ class FittedProcess:
         return np.concatenate([self._draws(e, X, part, rng) for e, part in each], axis=1)
 
     def _draws(self, evaluation: Evaluation, X: Any, count: int, rng: Any) -> Array:
-        rule, fits = evaluation.prior.rule, evaluation.fits
-        cross, prior = self._cross(X, evaluation), rule.matrix(X, X)
-        C = fits[0].posterior.predict_covariance(cross, prior)
-        # Below this, the difference of the two matrices is rounding error.
-        tol = len(X) * np.finfo(float).eps * float(np.max(np.diagonal(prior)))
-        F = semidefinite_factor(C, tol)
-        drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
-        mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
-        return np.asarray((mean + evaluation.likelihood.drift(X))[:, None] + drawn)
+        cross, prior = self._cross(X, evaluation), evaluation.prior.rule.matrix(X, X)
+        drawn = self.latents.drawn(evaluation.fits, cross, prior, count, rng)
+        return np.asarray(drawn + evaluation.likelihood.drift(X))
 
     def drawn_log_proba(self, X: Any, count: int, rng: Any) -> Any:
         """Return log probabilities of a target for functions so drawn, all in a row.
 
         They are in the form that the coding takes: first all inputs of the first draw.
         """
-        f = self.draws(X, count, rng)[0]
-        noise = np.broadcast_to(self.rule.noise(X), f.shape)
-        q = Marginals(f.ravel(), noise.ravel())
-        if np.any(noise):
-            return self.latents.log_proba(self.likelihood.bare, q)
-        return self.latents.log_prob(self.likelihood.bare, q.mean)
+        f = self.draws(X, count, rng)
+        noise = np.broadcast_to(self.rule.noise(X), f.shape[1:]).ravel()
+        return self.latents.drawn_log_proba(self.likelihood.bare, f.reshape(len(f), -1), noise)
 
     def averages(self, sets: Iterable[Any]) -> list[Marginals]:
         """Return mean and variance of each latent function's average over each set of inputs."""

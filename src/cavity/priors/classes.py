@@ -17,6 +17,7 @@ import numpy as np
 from cavity.arrays import Array, NotPositiveDefiniteError, add_outer, matmul
 from cavity.priors.base import ClassFactor, KernelRule
 from cavity.priors.dense import DensePrior
+from cavity.priors.draws import draw_classes
 from cavity.priors.labels import ClassLabels, site_precisions
 from cavity.priors.projected import ProjectedFactor
 from cavity.priors.structured import StructuredFactor
@@ -245,6 +246,18 @@ class ClassPosterior:
         """Return means (m, C) and covariances (m, C, C) of the classes at new inputs."""
         own = prior_variance[:, None, None] * np.eye(self.prior.labels.n_classes)
         return ClassMarginals(self.predicted_mean(K_star), own - self._factor.explained(K_star))
+
+    def draw(self, K_star: Array, prior: Array, count: int, rng: Any) -> Array:
+        """Draw the classes' functions at new inputs, with this prior covariance: (C, count, m)."""
+        labels, (tau, nu) = self.prior.labels, self.sites
+
+        def weights(f: Array) -> Array:
+            u = rng.standard_normal((len(f), 1)) / np.sqrt(labels.copies)[:, None]
+            g = (labels.of_classes(f) + u).ravel()
+            source = nu - tau * g + np.sqrt(tau) * rng.standard_normal(len(tau))
+            return labels.to_classes(self._factor.alpha(source))
+
+        return draw_classes(self.prior.K, K_star, prior, labels.n_classes, weights, count, rng)
 
     def under(self, sums: Sites) -> ClassPosterior:
         """Return the posterior with the same precisions and other sources ν."""

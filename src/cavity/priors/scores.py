@@ -11,6 +11,7 @@ from cavity.arrays import Array, NotPositiveDefiniteError, matmul
 from cavity.priors.base import KernelRule
 from cavity.priors.classes import classes_slope
 from cavity.priors.dense import DensePrior
+from cavity.priors.draws import draw_classes
 from cavity.priors.labels import ClassLabels
 from cavity.priors.structured import ClassWise
 from cavity.sites import ClassMarginals, Rows, Sites, Slope
@@ -138,6 +139,23 @@ class ScorePosterior:
         """Return means (m, C) and covariances (m, C, C) of the classes at new inputs."""
         own = prior_variance[:, None, None] * np.eye(self.prior.n_classes)
         return ClassMarginals(self.predicted_mean(K_star), own - self._classes.explained(K_star))
+
+    def draw(self, K_star: Array, prior: Array, count: int, rng: Any) -> Array:
+        """Draw the classes' functions at new inputs, with this prior covariance: (C, count, m)."""
+        pi, nu = (self.prior.by_example(part) for part in self.sites)
+        root = np.sqrt(pi)
+        v = root / np.sqrt(np.sum(pi, axis=1, keepdims=True))
+
+        def project(a: Array) -> Array:
+            return root * (a - v * np.sum(v * a, axis=1, keepdims=True))
+
+        def weights(f: Array) -> Array:
+            # T = project project'.
+            source = nu - project(root * f) + project(rng.standard_normal(f.shape))
+            return self._classes.alpha(source)
+
+        C = self.prior.n_classes
+        return draw_classes(self.prior.K, K_star, prior, C, weights, count, rng)
 
     def local(self, seen: Any, sites: Any) -> ScorePosterior:
         """Return the posterior itself: its rows have no marginals of one value each."""
