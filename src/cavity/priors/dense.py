@@ -267,10 +267,13 @@ class DensePosterior:
         """Return the posterior, its rows and into how many each was taken apart: none was."""
         return self, slice(None), 1.0
 
+    def explaining(self, K_star: Array) -> Array:
+        """Return W (n, m): the sites take cross(x) W off the covariances of any x with these."""
+        return self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
+
     def cross_covariance(self, K_star: Array) -> Array:
         """Return posterior covariances of the training latent values with new ones, (n, m)."""
-        scaled = self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
-        return K_star.T - matmul(self.prior.K, scaled)
+        return K_star.T - matmul(self.prior.K, self.explaining(K_star))
 
     def under(self, sums: Sites) -> "DensePosterior":
         """Return the posterior with the same precisions and other sources ν."""
