@@ -51,8 +51,8 @@ class ForecastLaw(NamedTuple):
 
     def probability(self, goal: float) -> Array:
         """Return the probability that the measure is at most the goal."""
-        gap = goal - self.value
-        off = np.where(gap > 0.0, self.above, self.below)
+        gap: Array = goal - self.value
+        off: Array = np.where(gap > 0.0, self.above, self.below)
         settled = np.hypot(_SETTLED * self.sampling, off)
         with np.errstate(divide="ignore", invalid="ignore"):
             inner = _SETTLED * np.abs(gap) / settled
