@@ -252,9 +252,7 @@ def test_what_cannot_be_asked(problem):
     """Every wrong question has an answer that says what to do."""
     X, y, pool, _ = problem
     clf = classifier(X, y)
-    with pytest.raises(
-        ValueError, match="k must lie between 1 and the 12 rows of the pool; got 13"
-    ):
+    with pytest.raises(ValueError, match="between 1 and the 12 rows of the pool; got 13"):
         suggest(clf, pool, 13)
     with pytest.raises(ValueError, match="k must lie between"):
         suggest(clf, pool, 2.5)
@@ -264,9 +262,9 @@ def test_what_cannot_be_asked(problem):
     broken[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         suggest(clf, broken, 2)
-    with pytest.raises(ValueError, match="3 features, but .* expecting 2"):
+    with pytest.raises(ValueError, match=r"3 features, but .* expecting 2"):
         suggest(clf, np.ones((5, 3)), 2)
-    with pytest.raises(ValueError, match="3 features, but .* expecting 2"):
+    with pytest.raises(ValueError, match=r"3 features, but .* expecting 2"):
         suggest(clf, pool, 2, X_target=np.ones((5, 3)))
     with pytest.raises(NotFittedError, match="call fit first"):
         suggest(GaussianProcessClassifier(), pool, 2)

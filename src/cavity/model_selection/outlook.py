@@ -158,7 +158,7 @@ class Outlook:
         """Return the gain in expected loss by some of the candidates."""
         at = Prospect(*(part[rows] for part in self._here))
         more = self._outcomes.precision(at)[:, None] * self._covariance[rows] ** 2
-        places = {c: t for c, t in zip(*self._same, strict=True)}
+        places = dict(np.transpose(self._same).tolist())
         own = [(i, places[c]) for i, c in enumerate(rows.tolist()) if c in places]
         if own:
             more[*np.array(own).T] = 0.0
