@@ -30,7 +30,6 @@ from cavity.estimators.validation import (
     is_table,
     validate_inputs,
 )
-from cavity.inference import second_order_correction
 from cavity.likelihoods import Likelihood, likelihood
 
 
@@ -304,13 +303,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
 
         Like the evidence, it is the mean over the binary problems.
         """
-        fits = self._fitted.fits
-        if not all(fit.method.corrected and fit.problem.prior.dense for fit in fits):
-            raise AttributeError(
-                "Only the evidence of inference='ep' (with power one, and without inducing points) "
-                "has this correction."
-            )
-        return float(np.mean([second_order_correction(fit) for fit in fits]))
+        return self._fitted.evidence_correction()
 
     @property
     def base_estimator_(self) -> Any:
