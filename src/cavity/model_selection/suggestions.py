@@ -289,8 +289,8 @@ def _checked(model: Any, criterion: str) -> FittedModel:
         )
     if fitted.coding is not None and fitted.coding.several:
         raise ValueError(
-            "suggest tells one class after the other from the rest, which multi_class='multinomial' "
-            "does not: use multi_class='one_vs_rest'."
+            "suggest tells each class from the rest, which multi_class='multinomial' does not: "
+            "use multi_class='one_vs_rest'."
         )
     return fitted
 

@@ -268,7 +268,7 @@ class DensePosterior:
         return self, slice(None), 1.0
 
     def explaining(self, K_star: Array) -> Array:
-        """Return W = (K + 1/T)⁻¹ k* (n, m): the sites take k W off covariances k with the inputs."""
+        """Return W = (K + 1/T)⁻¹ k* (n, m): the sites take k W off covariances with inputs."""
         return self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
 
     def cross_covariance(self, K_star: Array) -> Array:
