@@ -15,7 +15,7 @@ from cavity import __version__, compare_inference
 from cavity.report import parts
 from cavity.report.baselines import baselines_of, skipped
 from cavity.report.inputs import inputs_of
-from cavity.report.scores import held_out_of, left_out_of
+from cavity.report.scores import Unseen, held_out_of, left_out_of
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
@@ -149,34 +149,47 @@ def analyse(
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    left_out, held_out = left_out_of(data, fitted), held_out_of(data, fitted)
-    about_rows = parts.rows_of(data, left_out, held_out, settings.seed)
+    unseen = left_out_of(data, fitted), held_out_of(data, fitted)
+    about_rows = parts.rows_of(data, *unseen, settings.seed)
     tell("measuring which inputs matter")
-    about_inputs = plain(inputs_of(data, fitted, settings.seed))
-    tell("comparing inference methods")
-    few = compared(data, settings)
-    wanted = data.classes and "comparison" not in skip
-    comparison = compare_methods(few, fitted.kernel_, settings) if wanted else []
-    tell("computing the learning curve")
-    curve = parts.describe_curve(parts.curve_of(data, fitted))
-    tell("fitting simpler models")
-    baselines = skipped("It was made with --no-baselines.")
-    if "baselines" not in skip:
-        baselines = baselines_of(data, left_out, held_out, curve, settings.seed)
+    about_inputs = inputs_of(data, fitted, settings.seed)
     return Analysis(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),
         model=model,
-        baselines=plain(baselines),
-        comparison=comparison,
-        comparison_rows=len(few.y),
-        curve=plain(curve),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
-        **about_inputs,
-        **plain(about_rows),
+        **plain(about_rows | about_inputs),
+        **plain(_comparisons(data, settings, fitted, unseen, tell, skip)),
     )
+
+
+def _comparisons(
+    data: Prepared,
+    settings: Settings,
+    fitted: Any,
+    unseen: tuple[Unseen, Unseen | None],
+    tell: Tell,
+    skip: Collection[str],
+) -> Record:
+    """Return the fields about other methods and other numbers of rows."""
+    few, comparison = compared(data, settings), []
+    if data.classes and "comparison" not in skip:
+        tell("comparing inference methods")
+        comparison = compare_methods(few, fitted.kernel_, settings)
+    tell("computing the learning curve")
+    curve = parts.describe_curve(parts.curve_of(data, fitted))
+    baselines = skipped("It was made with --no-baselines.")
+    if "baselines" not in skip:
+        tell("fitting simpler models")
+        baselines = baselines_of(data, *unseen, curve, settings.seed)
+    return {
+        "comparison": comparison,
+        "comparison_rows": len(few.y),
+        "curve": curve,
+        "baselines": baselines,
+    }
 
 
 def _versions() -> dict[str, str]:
