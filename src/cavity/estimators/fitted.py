@@ -80,6 +80,13 @@ class FittedModel:
         return [fit for process in self.processes for fit in process.fits]
 
     @property
+    def codes(self) -> Array:
+        """Numbers of the training rows' classes."""
+        if self.coding.several:
+            return np.asarray(self.processes[0].evaluation.prior.labels.codes)
+        return np.asarray(self.coding.codes([fit.targets.y for fit in self.fits]))
+
+    @property
     def likelihood(self) -> Likelihood:
         """The likelihood of new rows, at its tuned parameters."""
         return self.processes[0].likelihood.bare

@@ -269,8 +269,23 @@ class DensePosterior:
 
     def cross_covariance(self, K_star: Array) -> Array:
         """Return posterior covariances of the training latent values with new ones, (n, m)."""
-        scaled = self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
-        return K_star.T - matmul(self.prior.K, scaled)
+        return K_star.T - matmul(self.prior.K, self._weights(K_star))
+
+    def _weights(self, K_star: Array) -> Array:
+        """Return (K + 1/T)⁻¹ k for each new input, (n, m)."""
+        return self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
+
+    def without(self, K_star: Array, weight: Array) -> Marginals:
+        """Return how mean and variance at new inputs change without one copy of a row, (n, m).
+
+        The sites of all other rows stay. Given f_i, a new value does not depend on the site of i:
+        its mean moves with the cavity's, and its variance grows with the cavity's.
+        """
+        xp, W, tau = namespace(K_star), self._weights(K_star), self.sites.tau
+        rest = self._factor.inverse_diagonal + (weight - 1.0)
+        rest = clip(rest, low=float(xp.finfo(rest.dtype).smallest_normal))
+        response = W / (xp.where(tau > 0.0, tau, 1.0) * rest)[:, None]
+        return Marginals(-response * self.alpha[:, None], response * W)
 
     def under(self, sums: Sites) -> "DensePosterior":
         """Return the posterior with the same precisions and other sources ν."""
