@@ -13,6 +13,7 @@ from cavity.likelihoods import (
     Censored,
     Gamma,
     Gaussian,
+    Logit,
     NegativeBinomial,
     NoisyProbit,
     Ordinal,
