@@ -3,8 +3,8 @@ A stream: a machine that wears out
 ==================================
 
 A sensor reports a machine's load and temperature every minute, and now and then it fails. Rows
-arrive for ever; the model keeps fifty basis points and a constant time per row. Half-way the machine
-is overhauled and behaves differently: a model that forgets follows, the other stays behind.
+arrive for ever; the model keeps fifty basis points and a constant time per row. Half-way it is
+overhauled and behaves differently: a model that forgets follows, the other stays behind.
 """
 
 import sys
