@@ -13,6 +13,7 @@ from cavity.model_selection import (
     cross_val_tuned,
     feature_effect,
     feature_importance,
+    find_suspects,
     learning_curve,
     simulate_learning_curve,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "cross_val_tuned",
     "feature_effect",
     "feature_importance",
+    "find_suspects",
     "learning_curve",
     "simulate_learning_curve",
 ]
