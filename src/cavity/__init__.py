@@ -16,6 +16,7 @@ from cavity.model_selection import (
     find_suspects,
     learning_curve,
     simulate_learning_curve,
+    suggest,
 )
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "find_suspects",
     "learning_curve",
     "simulate_learning_curve",
+    "suggest",
 ]
 
 
