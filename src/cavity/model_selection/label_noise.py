@@ -134,7 +134,7 @@ class _Seen:
         return np.asarray(part / (part + (1.0 - rate) * p))
 
     def _other(self, rate: float) -> float:
-        return rate / (self.log_p.shape[1] - 1)
+        return rate / float(self.log_p.shape[1] - 1)
 
 
 def _posterior(seen: _Seen) -> tuple[Array, Array, Array]:
