@@ -123,7 +123,7 @@ class Suspects(RowTable[Suspect]):
         known = self.count is not None
         header = [*self.header, "wrong", "against it"] if known else list(self.header)
         table = columns(header, [self.cells(row) for row in self.rows])
-        return "\n".join([*[self.about] * known, *table])
+        return "\n".join([self.about, *table] if known else table)
 
     @property
     def about(self) -> str:
