@@ -142,8 +142,11 @@ def _short(value: Any) -> str:
 
 
 def _without_nothing(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line without what is not known; what speaks against goes with what is wrong."""
-    return {k: v for k, v in line.items() if v is not None and (k != "reasons" or "wrong" in line)}
+    """Return a line without what is not known; there are reasons where there is a probability."""
+    known = {name: value for name, value in line.items() if value is not None}
+    if "wrong" not in known:
+        del known["reasons"]
+    return known
 
 
 def _in_words(line: dict[str, Any]) -> dict[str, str]:
