@@ -205,8 +205,13 @@ class InducingPosterior(NamedTuple):
         return self.values.local(seen, _given(seen, sites))
 
     def left_out(self, seen: Features, sites: Sites | None, weight: Array) -> Marginals:
-        """Return the cavities: one copy of each example is left out."""
-        return cavity(self.local(seen, sites), weight)
+        """Return the cavities: one copy of each example is left out.
+
+        Of the variance on which no site acts the other rows know nothing: it is all there.
+        """
+        local = self.local(seen, sites)
+        c = cavity(local, weight)
+        return c._replace(variance=c.variance + local.beyond)
 
     def under(self, sums: Sums) -> "InducingPosterior":
         """Return the posterior with the same precisions and other sources ν."""
