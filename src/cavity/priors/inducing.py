@@ -188,6 +188,15 @@ class InducingPrior(NamedTuple):
         """Return P = k(X, Z) W', the inputs in the coordinates of u."""
         return lower_product(self.W, self.rule.matrix(X, self.Z).T).T
 
+    def contracted(self, X: Any, H: Array, g: Array, own: Array) -> Array:
+        """Return the part of a gradient that comes from the rows' own covariances.
+
+        Half the weights of k(X, Z) are in H, those of k(x, x) in g; M_ii are ``own``.
+        """
+        theta = self.rule.vjp(X, self.Z, 2.0 * H) + self.rule.vjp_diag(X, g)
+        # Under the bound, too, sites act on the kernel's noise.
+        return theta if self.whole else theta + self.rule.vjp_noise(X, own - g)
+
 
 class InducingPosterior(NamedTuple):
     """The posterior of an inducing prior: m² numbers, whatever the number of rows."""
@@ -271,14 +280,8 @@ class InducingPosterior(NamedTuple):
             right = matmul(W.T, right)
             H += (0.5 * left)[:, None] * right
             outer += matmul(P.T, 0.5 * left)[:, None] * right
-        return Shares(self._contracted(seen.X, H, g, own), signed_gram(P, d - g), outer, p)
-
-    def _contracted(self, X: Any, H: Array, g: Array, own: Array) -> Array:
-        """Return the part of the gradient that comes from the rows' own covariances."""
-        rule, Z = self.prior.rule, self.prior.Z
-        theta = rule.vjp(X, Z, 2.0 * H) + rule.vjp_diag(X, g)
-        # Under the bound, too, sites act on the kernel's noise.
-        return theta if self.prior.whole else theta + rule.vjp_noise(X, own - g)
+        theta = self.prior.contracted(seen.X, H, g, own)
+        return Shares(theta, signed_gram(P, d - g), outer, p)
 
     def gradient(self, shares: "Shares") -> Array:
         """Return d log Z/d theta from the sum of the shares.
