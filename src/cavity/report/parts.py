@@ -1,9 +1,9 @@
-"""The parts of an analysis: scores, calibration, rows to check, learning curve, kernel."""
+"""The parts of an analysis: calibration, rows to check, learning curve, kernel."""
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,23 +11,19 @@ from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.metrics import confusion_matrix
 
-from cavity import cross_val_tuned, learning_curve
+from cavity import learning_curve
 from cavity.arrays import Array
-from cavity.model_selection.leave_one_out import inputs_help, loo_class_losses
 from cavity.model_selection.suspects import most_doubtful
-from cavity.resampling.scores import Losses, class_scores, target_scores
+from cavity.report.scores import Summary, Unseen, scores_of, verdict_of
 from cavity.tables.prepare import Prepared
 
 _MOST_EXAMPLES = 10
 MOST_POINTS = 2000
 """Rows that are shown one by one; of more, these are a random sample."""
-_MANY = 20_000
-"""Rows from which on ten further fits would take too long."""
 SURE, _BINS = 0.9, 16
 """A probability from which on a prediction counts as sure, and the bars of a histogram."""
 LEVEL = 0.9
 """Coverage of the intervals of forecasts, of importances and of effects."""
-_FOLDS = 10
 _SIZES = 8
 _KERNELS = 4
 """Tuned again for the curve: a fifth to a third of a report's time; twenty would double it."""
@@ -35,117 +31,23 @@ _FACTORS = np.geomspace(1.0, 4.0, 9)
 """From the present number of rows to four times as many; twice as many is among them."""
 _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 """From the present number of rows to the largest that `LearningCurve.size_for` tries."""
-Summary = dict[str, float]
 
 
-class LeftOut(NamedTuple):
-    """Predictions of the training rows by models that have not seen them."""
-
-    how: str
-    """In words, how they were made."""
-    proba: Array | None = None
-    mean: Array = None
-    std: Array = None
-
-
-def left_out_of(data: Prepared, fitted: Any) -> LeftOut:
-    """Return leave-one-out predictions or, where these cannot be trusted, those of ten folds.
-
-    Leave-one-out accounts for the tuning to first order, which is enough if there are many rows;
-    every fold is tuned again.
-    """
-    n = len(data.y)
-    if n < 2 * _FOLDS or n > _MANY or fitted.loo_is_believable_:
-        if data.classes:
-            return LeftOut("leave-one-out", fitted.loo_proba_)
-        return LeftOut("leave-one-out", None, fitted.loo_mean_, fitted.loo_std_)
-    found = cross_val_tuned(fitted, data.X, data.y, cv=_FOLDS)
-    how = f"{_FOLDS}-fold cross-validation"
-    return LeftOut(how, found) if data.classes else LeftOut(how, None, *found)
-
-
-def rows_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
+def rows_of(data: Prepared, left_out: Unseen, held_out: Unseen | None, seed: int) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
-    predicted = left_out_of(data, fitted)
-    left_out, held_out = scores_of(data, fitted, predicted)
     return {
-        "left_out": left_out,
-        "left_out_by": predicted.how,
-        "held_out": held_out,
-        "verdict": verdict_of(data, predicted),
-        "calibration": calibration_of(data, predicted),
-        "confusion": confusion_of(data, predicted),
-        "certainty": certainty_of(data, predicted),
-        **examples_of(data, predicted, seed),
+        "left_out": scores_of(left_out, data.y),
+        "left_out_by": left_out.how,
+        "held_out": held_out and scores_of(held_out, data.y),
+        "verdict": verdict_of(left_out),
+        "calibration": calibration_of(data, left_out),
+        "confusion": confusion_of(data, left_out),
+        "certainty": certainty_of(data, left_out),
+        **examples_of(data, left_out, seed),
     }
 
 
-def verdict_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
-    """Return whether the inputs help, with the gain in log loss and its standard error."""
-    losses = _losses(data, left_out).log_loss
-    return inputs_help(losses, data.y, classes=bool(data.classes))._asdict()
-
-
-def _losses(data: Prepared, left_out: LeftOut) -> Losses:
-    if left_out.proba is not None:
-        return loo_class_losses(left_out.proba, data.y)
-    return target_scores(left_out.mean, left_out.std**2, data.y)
-
-
-def scores_of(data: Prepared, fitted: Any, left_out: LeftOut) -> tuple[Summary, Summary | None]:
-    """Return the scores of left-out rows, and those of the held-out rows if there are any."""
-    losses, held_out = _losses(data, left_out), None
-    if data.classes:
-        if len(data.y_test):
-            with np.errstate(divide="ignore"):
-                log_p = np.log(fitted.predict_proba(data.X_test))
-            held_out = _of_classes(class_scores(log_p, data.y_test), data.y_test, data.y)
-        return _of_classes(losses, data.y, data.y), held_out
-    if len(data.y_test):
-        mean, std = fitted.predict(data.X_test, return_std=True)
-        held_out = _of_quantities(target_scores(mean, std**2, data.y_test), data.y_test, data.y)
-    return _of_quantities(losses, data.y, data.y), held_out
-
-
-def _of_classes(losses: Losses, y: Array, train: Array) -> Summary:
-    """Summarise scores; the baseline predicts the class frequencies of the training rows."""
-    shares = np.bincount(train) / len(train)
-    return {
-        "rows": len(y),
-        **_average("error", losses.error),
-        **_average("log_loss", losses.log_loss),
-        "brier": float(np.asarray(losses.brier).mean()),
-        "baseline_error": float(np.mean(y != np.argmax(shares))),
-        "baseline_log_loss": float(-np.mean(np.log(shares[y]))),
-    }
-
-
-def _of_quantities(losses: Losses, y: Array, train: Array) -> Summary:
-    """Summarise scores; the baseline predicts the training targets' mean and deviation."""
-    baseline = target_scores(train.mean(), train.var(), y)
-    rmse = math.sqrt(losses.error.mean())
-    return {
-        "rows": len(y),
-        "rmse": rmse,
-        "rmse_se": _standard_error(losses.error) / (2 * rmse),
-        "mae": float(np.mean(np.sqrt(losses.error))),
-        # A single row has no R².
-        "r2": float(1.0 - losses.error.mean() / y.var()) if y.var() > 0.0 else math.nan,
-        **_average("log_loss", losses.log_loss),
-        "baseline_rmse": math.sqrt(baseline.error.mean()),
-        "baseline_log_loss": float(baseline.log_loss.mean()),
-    }
-
-
-def _average(name: str, values: Array) -> Summary:
-    return {name: float(values.mean()), f"{name}_se": _standard_error(values)}
-
-
-def _standard_error(values: Array) -> float:
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
-def confusion_of(data: Prepared, left_out: LeftOut) -> list[list[int]] | None:
+def confusion_of(data: Prepared, left_out: Unseen) -> list[list[int]] | None:
     """Return the counts of true (rows) and predicted (columns) classes of left-out rows."""
     if left_out.proba is None:
         return None
@@ -153,7 +55,7 @@ def confusion_of(data: Prepared, left_out: LeftOut) -> list[list[int]] | None:
     return list(confusion_matrix(data.y, predicted, labels=codes).tolist())
 
 
-def calibration_of(data: Prepared, left_out: LeftOut) -> list[dict[str, Any]]:
+def calibration_of(data: Prepared, left_out: Unseen) -> list[dict[str, Any]]:
     """Return class and bins for the second of two classes or for each of several.
 
     In regression there is one entry, whose class is None: the share of targets inside central
@@ -197,7 +99,7 @@ def _observed(predicted: float, happened: Array) -> Summary:
     }
 
 
-def certainty_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
+def certainty_of(data: Prepared, left_out: Unseen) -> dict[str, Any]:
     """Return how certain the predictions of left-out rows are, counted over all rows.
 
     A histogram has edges and counts by kind: right and wrong by the probability of the predicted
@@ -230,7 +132,7 @@ def _histogram(kinds: dict[str, Array], edges: Array) -> dict[str, Any]:
     return {"edges": edges, "counts": counts}
 
 
-def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
+def examples_of(data: Prepared, left_out: Unseen, seed: int) -> dict[str, Any]:
     """Return the fields points, least_certain, suspects and inputs of an analysis."""
     proba, every = left_out.proba, np.arange(len(data.y))
     if proba is not None:
@@ -252,7 +154,7 @@ def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
     }
 
 
-def _records_of(data: Prepared, left_out: LeftOut, places: Array) -> list[dict[str, Any]]:
+def _records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
     points = _points_of(data, left_out, places)
     if left_out.proba is None:
         points |= {"z": (points["label"] - points["prediction"]) / points["std"]}
@@ -264,7 +166,7 @@ def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _points_of(data: Prepared, left_out: LeftOut, places: Array) -> dict[str, Array]:
+def _points_of(data: Prepared, left_out: Unseen, places: Array) -> dict[str, Array]:
     points = {"row": data.rows[places], "label": data.y[places]}
     if left_out.proba is None:
         return points | {"prediction": left_out.mean[places], "std": left_out.std[places]}
