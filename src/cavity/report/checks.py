@@ -179,7 +179,7 @@ def _ordered(case: Case) -> str | None:
     if names:
         return f"The rows are in the order of {_some(names)}."
     alike = _neighbours(case.left_out)
-    if _is_grouped(data) or alike < max(_ALIKE, _DEVIATIONS / np.sqrt(len(data.y))):
+    if alike < max(_ALIKE, _DEVIATIONS / np.sqrt(len(data.y))) or _is_grouped(data):
         return ""
     return (
         "Rows next to each other are alike beyond what the inputs explain: their prediction errors "
@@ -206,10 +206,10 @@ def _neighbours(left_out: Unseen) -> float:
 def _is_grouped(data: Prepared) -> bool:
     """Return whether the table is sorted by its target, which says nothing about time."""
     if not data.classes:
-        return bool(abs(spearmanr(data.y, data.rows).statistic) > 1.0 - _ALIKE)
+        return bool(abs(float(spearmanr(data.y, data.rows).statistic)) > 1.0 - _ALIKE)
     shares = np.bincount(data.y) / len(data.y)
     changes = np.count_nonzero(np.diff(data.y))
-    return bool(changes < len(data.y) * (1.0 - np.sum(shares**2)) / 2.0)
+    return bool(changes < len(data.y) * (1.0 - float(shares @ shares)) / 2.0)
 
 
 def _some(names: list[str]) -> str:
