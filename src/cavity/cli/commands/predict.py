@@ -11,7 +11,8 @@ from cavity.tables.output import FRAME_SUFFIXES, csv_lines, json_lines, write_fr
 from cavity.tables.read import read_table
 
 
-def _known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+def known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+    """Return the name of a table to be written, whose suffix says in which format."""
     if output is not None and not output.lower().endswith(FRAME_SUFFIXES):
         raise click.BadParameter(f"the name must end in one of {', '.join(FRAME_SUFFIXES)}.")
     return output
@@ -33,7 +34,7 @@ probability for each class, or the predicted value with its standard deviation a
     "-o",
     "--output",
     metavar="OUT",
-    callback=_known_format,
+    callback=known_format,
     help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
 )
 @encoding_option
