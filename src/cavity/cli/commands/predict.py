@@ -18,6 +18,14 @@ def known_format(context: Any, parameter: Any, output: str | None) -> str | None
     return output
 
 
+def unseen_lines(unseen: Counter[str]) -> list[str]:
+    """Return what there is to say about categories that the model has not seen."""
+    return [
+        f"Column '{name}': {count:,} rows have a value that is not in the training rows."
+        for name, count in unseen.items()
+    ]
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -62,10 +70,7 @@ def predict(
             terminal.print_rows(json_lines(answers) if as_json else csv_lines(answers))
             return
         height = write_frames(path, answers)
-        lines = [
-            f"Column '{name}': {count:,} rows have a value that is not in the training rows."
-            for name, count in unseen.items()
-        ]
+        lines = unseen_lines(unseen)
         lines.append(f"{height:,} predictions are in {output}.")
         numbers = {"output": output, "rows": height, "unseen_categories": dict(unseen)}
         terminal.answer(lines, numbers)

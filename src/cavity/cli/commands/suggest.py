@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from cavity import suggest as suggest_rows
-from cavity.cli.commands.predict import known_format
+from cavity.cli.commands.predict import known_format, unseen_lines
 from cavity.cli.options import Terminal, print_options, to_file
 from cavity.estimators.columns import columns
 from cavity.model_selection.suggestions import CRITERIA, Suggestions
@@ -38,7 +38,7 @@ would do as much. With -o all columns of POOL are written for these rows, in the
     help="What labels should lower: the expected loss over POOL, or the uncertainty about their "
     "own rows.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0)
+@click.option("--seed", "random_state", type=click.IntRange(0), default=0)
 @click.option(
     "-o",
     "--output",
@@ -48,14 +48,7 @@ would do as much. With -o all columns of POOL are written for these rows, in the
 )
 @print_options
 def suggest(
-    model: str,
-    pool: str,
-    k: int,
-    criterion: str,
-    seed: int,
-    output: str | None,
-    as_json: bool,
-    quiet: bool,
+    model: str, pool: str, output: str | None, as_json: bool, quiet: bool, **options: Any
 ) -> None:
     """Say which rows of POOL to label next, for a MODEL that cavity fit wrote."""
     path = to_file(output, model, pool)
@@ -68,13 +61,8 @@ def suggest(
         unseen: Counter[str] = Counter()
         X = fitted.inputs(table, unseen)
         terminal.stage("choosing rows")
-        options: dict[str, Any] = {"criterion": criterion, "random_state": seed}
-        found = suggest_rows(fitted.estimator, X, k, **options)
-        lines = [
-            f"Column '{name}': {count:,} rows have a value that is not in the training rows."
-            for name, count in unseen.items()
-        ]
-        lines += _lines(found)
+        found = suggest_rows(fitted.estimator, X, **options)
+        lines = [*unseen_lines(unseen), *_lines(found)]
         if path is not None:
             write_frames(path, [_chosen(table, found)])
             lines.append(f"These rows are in {output}.")
