@@ -115,22 +115,12 @@ class Code:
     text: str
 
 
-class Finding(NamedTuple):
-    """What a check has found: its code, how bad it is, a sentence, and what it means."""
-
-    code: str
-    severity: str
-    title: str
-    text: str
-    meaning: str
-
-
 @dataclass(frozen=True)
 class Findings:
-    """A list of findings, each with its meaning behind a click."""
+    """What checks have found: records of code, severity, title, text and meaning."""
 
     kind: ClassVar[str] = "findings"
-    findings: Sequence[Finding]
+    findings: Sequence[dict[str, str]]
 
 
 class Section(NamedTuple):

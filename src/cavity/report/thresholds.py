@@ -6,11 +6,13 @@ import numpy as np
 from sklearn.metrics import (
     average_precision_score,
     precision_recall_curve,
+    precision_recall_fscore_support,
     roc_auc_score,
     roc_curve,
 )
 
 from cavity.arrays import Array
+from cavity.report.parts import records
 from cavity.report.scores import Unseen
 from cavity.tables.prepare import Prepared
 
@@ -30,7 +32,7 @@ def thresholds_of(data: Prepared, left_out: Unseen) -> Record | None:
     of others, have at least each threshold's probability), auc, average_precision, roc (false
     and true: shares of the other rows and of the class that are called the class, at all
     thresholds) and precision_recall (recall and precision); and per_class: class, rows, predicted,
-    right, precision, recall and f1 of the most probable class.
+    right, precision, recall and f1 of the most probable class, auc and average_precision.
     """
     if left_out.proba is None:
         return None
@@ -41,7 +43,7 @@ def thresholds_of(data: Prepared, left_out: Unseen) -> Record | None:
     return {
         "steps": STEPS,
         "classes": [{"class": name, **about} for name, about in zip(names, found, strict=True)],
-        "per_class": _per_class(data, np.argmax(left_out.proba, axis=1)),
+        "per_class": _per_class(data, left_out.proba),
     }
 
 
@@ -70,21 +72,16 @@ def _spread(n: int, most: int) -> Array:
     return np.unique(np.round(np.linspace(0, n - 1, min(n, most))).astype(int))
 
 
-def _per_class(data: Prepared, predicted: Array) -> list[Record]:
-    lines = []
-    for k, name in enumerate(data.classes):
-        rows, called = int(np.sum(data.y == k)), int(np.sum(predicted == k))
-        right = int(np.sum((data.y == k) & (predicted == k)))
-        lines.append(
-            {
-                "class": str(name),
-                "rows": rows,
-                "predicted": called,
-                "right": right,
-                # A class that is never predicted has no precision.
-                "precision": right / called if called else None,
-                "recall": right / rows,
-                "f1": 2.0 * right / (rows + called),
-            }
-        )
-    return lines
+def _per_class(data: Prepared, proba: Array) -> list[Record]:
+    predicted, codes = np.argmax(proba, axis=1), np.arange(len(data.classes))
+    # A class that is never predicted has no precision.
+    scores = precision_recall_fscore_support(data.y, predicted, labels=codes, zero_division=np.nan)
+    lines = {
+        "class": [str(name) for name in data.classes],
+        "predicted": np.bincount(predicted, minlength=len(codes)),
+        "right": np.bincount(data.y[predicted == data.y], minlength=len(codes)),
+        **dict(zip(("precision", "recall", "f1", "rows"), scores, strict=True)),
+        "auc": [roc_auc_score(data.y == k, proba[:, k]) for k in codes],
+        "average_precision": [average_precision_score(data.y == k, proba[:, k]) for k in codes],
+    }
+    return records(lines)

@@ -86,20 +86,15 @@ def _points(x: list[float], y: list[float]) -> list[Record]:
 
 
 def _per_class_table(a: Analysis) -> HtmlTable:
-    found = a.thresholds or {}
-    areas = {entry["class"]: entry for entry in found["classes"]}
-    rows = []
-    for line in found["per_class"]:
-        area = areas.get(line["class"], {})
-        rows.append(
-            [
-                word_cell(line["class"]),
-                *(Cell(f"{line[key]:,}", line[key]) for key in ("rows", "predicted", "right")),
-                *(Cell(percent(line[k], 1), line[k]) for k in ("precision", "recall")),
-                Cell(number(line["f1"]), line["f1"]),
-                *(Cell(number(area.get(k)), area.get(k)) for k in ("auc", "average_precision")),
-            ]
-        )
+    rows = [
+        [
+            word_cell(line["class"]),
+            *(Cell(f"{line[key]:,}", line[key]) for key in ("rows", "predicted", "right")),
+            *(Cell(percent(line[k], 1), line[k]) for k in ("precision", "recall")),
+            *(Cell(number(line[k]), line[k]) for k in ("f1", "auc", "average_precision")),
+        ]
+        for line in (a.thresholds or {})["per_class"]
+    ]
     head = ["class", "rows", "predicted", "right", "precision", "recall", "F1"]
     head += ["area under ROC", "average precision"]
     caption = f"Precision and recall of the most probable class, {a.left_out_by}"
