@@ -43,9 +43,9 @@ def find_suspects(
     k : int, optional
         At most this many rows. With neither, all rows whose label is not the class that the others
         predict.
-    level : float
+    level : float, default 0.9
         Coverage of the interval of the number of wrong labels.
-    n_reasons : int
+    n_reasons : int, default 3
         How many rows that speak against a label are named. There are none for models with inducing
         points and with multi_class="multinomial".
 
