@@ -7,6 +7,8 @@ from typing import Any
 
 import altair as alt
 
+from cavity.estimators.columns import visible
+
 _INK, _MUTED, _FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
 _ACCENT, _SOFT = "var(--accent)", "var(--soft)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
@@ -269,4 +271,13 @@ def _finish(drawn: Any, height: int) -> Json:
         )
         .configure_text(fill=_MUTED, fontSize=12)
     )
-    return dict(styled.to_dict())
+    return dict(_shown(styled.to_dict()))
+
+
+def _shown(value: Any) -> Any:
+    """Return a chart whose texts have escapes for what ends a string in Vega's expressions."""
+    if isinstance(value, dict):
+        return {_shown(key): _shown(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    return visible(value) if isinstance(value, str) else value
