@@ -156,7 +156,7 @@ def test_predictions_go_to_stdout_or_to_any_format(folder, capsys):
     assert shown.height == N
     assert answer(capsys, "predict", "m.model", "new.csv") == shown.to_dicts()
     for name in ("p.csv", "p.tsv", "p.parquet"):
-        about = answer(capsys, "predict", "m.model", "new.csv", "-o", name)
+        about = answer(capsys, "predict", "m.model", "new.csv", "-o", name, "--no-score")
         assert about == {"output": name, "rows": N, "unseen_categories": {}}
         assert read_table(name).frame.equals(shown)
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.encoding import Role, numbers_of
+from cavity.tables.encoding import Role, numbers_of, too_large
 from cavity.tables.facts import MOST_VALUES, ColumnFacts, all_different
 from cavity.tables.output import NoTargetError, TableError, near_miss
 from cavity.tables.table import StoredTable, Table
@@ -45,6 +45,8 @@ def role_of(facts: ColumnFacts, table: Table | StoredTable, keep: bool = False) 
     if not is_number and facts.levels is None:
         problem = f"has more than {MOST_VALUES:,} different values, too many for categories."
         raise TableError(source, problem, column=facts.name)
+    if facts.beyond is not None:
+        raise too_large(facts.beyond[1], source, facts.name, facts.beyond[0])
     return Role("number" if is_number else "category")
 
 

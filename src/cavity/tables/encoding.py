@@ -10,7 +10,7 @@ import polars as pl
 from cavity.arrays import Array
 from cavity.tables.output import TableError, near_miss
 
-_LARGEST = 1e100
+LARGEST = 1e100
 """Sums of the squares of such numbers are far from overflowing."""
 
 
@@ -33,9 +33,9 @@ class Number:
         """The column itself."""
         return [self.name]
 
-    def encode(self, column: pl.Series, source: str) -> Array:
+    def encode(self, column: pl.Series, source: str, first: int = 0) -> Array:
         """Return one column of numbers."""
-        values = numbers_of(column, source)
+        values = numbers_of(column, source, first)
         return np.where(np.isnan(values), self.median, values)[:, None]
 
     def decode(self, raw: Array) -> str:
@@ -70,7 +70,7 @@ class Category:
         """Of two levels the first has no input."""
         return int(len(self.levels) == 2)
 
-    def encode(self, column: pl.Series, source: str) -> Array:
+    def encode(self, column: pl.Series, source: str, first: int = 0) -> Array:
         """Return 0/1 columns, with NaN in rows whose level was not in the training rows."""
         text = column.cast(pl.String)
         found = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
@@ -103,15 +103,19 @@ def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
         raise TableError(source, problem, column=column.name, row=first + row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
-    beyond = np.flatnonzero(np.abs(values) > _LARGEST)
+    beyond = np.flatnonzero(np.abs(values) > LARGEST)
     if len(beyond):
-        row = beyond[0]
-        problem = (
-            f"{values[row]:g} is beyond ±{_LARGEST:g}, too large to compute with: correct it, "
-            "leave it empty, or leave the column out with --drop."
-        )
-        raise TableError(source, problem, column=column.name, row=first + row + 1)
+        raise too_large(values[beyond[0]], source, column.name, first + beyond[0] + 1)
     return values
+
+
+def too_large(value: float, source: str, name: str, row: int) -> TableError:
+    """Return the error that a number of a table is too large."""
+    problem = (
+        f"{value:g} is beyond ±{LARGEST:g}, too large to compute with: correct it, leave it empty, "
+        "or leave the column out with --drop."
+    )
+    return TableError(source, problem, column=name, row=row)
 
 
 @dataclass(frozen=True)
@@ -153,10 +157,13 @@ class Encoder:
                 problem = f"the model needs this column, and the table does not have it{near}"
                 raise TableError(source, problem, column=column.name)
 
-    def transform(self, frame: pl.DataFrame, source: str) -> Array:
-        """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
+    def transform(self, frame: pl.DataFrame, source: str, first: int = 0) -> Array:
+        """Return the inputs of every row; an unknown category is encoded as zeros, the average.
+
+        The frame begins in this row of its table, counted from zero.
+        """
         self.check(frame.columns, source)
-        X = (raw_of(self.columns, frame, source) - self.mean) / self.scale
+        X = (raw_of(self.columns, frame, source, first) - self.mean) / self.scale
         return np.nan_to_num(X, copy=False, nan=0.0)
 
     def decode(self, x: Array) -> dict[str, str]:
@@ -223,7 +230,9 @@ def category_of(column: pl.Series) -> Category:
     return Category(column.name, (*levels, *([None] if text.null_count() else [])))
 
 
-def raw_of(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
+def raw_of(
+    columns: Sequence[Number | Category], frame: pl.DataFrame, source: str, first: int = 0
+) -> Array:
     """Return the inputs before they are standardised, with NaN for an unknown category."""
     none = np.empty((frame.height, 0))
-    return np.hstack([none, *(c.encode(frame[c.name], source) for c in columns)])
+    return np.hstack([none, *(c.encode(frame[c.name], source, first) for c in columns)])

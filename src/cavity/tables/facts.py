@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from cavity.tables.encoding import LARGEST
 from cavity.tables.table import StoredTable, Table
 
 _TIME = re.compile(
@@ -35,6 +36,8 @@ class ColumnFacts:
         Row and value of the first text that is not a number.
     strays : int
         Number of texts that are not numbers.
+    beyond : tuple of (int, float) or None
+        Row and value of the first number that is too large.
     """
 
     def __init__(self, name: str, dtype: Any, most: float = float("inf")) -> None:
@@ -46,6 +49,7 @@ class ColumnFacts:
         self.counts_up = dtype.is_integer()
         self.is_time = dtype.is_temporal() or dtype == pl.String
         self.stray: tuple[int, str] | None = None
+        self.beyond: tuple[int, float] | None = None
         self._last: int | None = None
 
     @property
@@ -71,6 +75,8 @@ class ColumnFacts:
             return
         self.is_time = self.is_time and _looks_like_time(known)
         self.counts_up = self.counts_up and not self.missing and self._goes_on(known)
+        if self.dtype.is_float() and self.beyond is None:
+            self._find_beyond(column, first)
         if self.is_text and not known.dtype.is_temporal():
             known = known.cast(pl.String)
             self._find_stray(column.cast(pl.String), first)
@@ -83,6 +89,11 @@ class ColumnFacts:
         last, self._last = self._last, known[-1]
         joins = last is None or known[0] == last + 1
         return joins and bool((known.diff().drop_nulls() == 1).all())
+
+    def _find_beyond(self, column: pl.Series, first: int) -> None:
+        beyond = (column.is_finite() & (column.abs() > LARGEST)).arg_true()
+        if len(beyond):
+            self.beyond = first + int(beyond[0]) + 1, float(column[beyond[0]])
 
     def _find_stray(self, text: pl.Series, first: int) -> None:
         stray = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
