@@ -24,9 +24,9 @@ class Method(ABC):
 
     Parameters
     ----------
-    tol : float
+    tol : float, default 1e-08
         Dimensionless residual at which to stop.
-    max_iter : int
+    max_iter : int, default 100
         Maximum number of iterations of the outermost loop.
     """
 
