@@ -206,4 +206,5 @@ def to_parquet(table: StoredTable) -> StoredTable:
         "it is read many times."
     )
     found = scan_parquet(path, table.source, table.progress, table.height)
-    return replace(found, remarks=[*table.remarks, remark], kept=scratch)
+    remarks = [*table.remarks, remark]
+    return replace(found, remarks=remarks, kept=scratch, notations=table.notations)

@@ -23,8 +23,10 @@ from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
-from cavity.tables.encoding import Encoder, Number, numbers_of
+from cavity.tables.dates import Moment
+from cavity.tables.encoding import Category, Column, Encoder, Number, numbers_of
 from cavity.tables.marks import ClassMarks, Marks, TargetMarks
+from cavity.tables.notation import DATES, Notation, refuse_other_notation
 from cavity.tables.output import TableError, near_miss, writing
 from cavity.tables.prepare import Prepared
 from cavity.tables.table import StoredTable, Table
@@ -137,10 +139,16 @@ class Model:
     task: str
     target: str
     classes: tuple[Any, ...]
+    notation: Notation | None = None
+    """How the target's values were written."""
 
-    def used(self) -> list[str]:
-        """Return the columns of a table that have a meaning to the model."""
-        return [*(column.name for column in self.encoder.columns), self.target]
+    def used(self) -> dict[str, Sequence[Notation]]:
+        """Return the columns of a table that have a meaning to the model.
+
+        To each belong the notations that its values may have.
+        """
+        found = {column.name: _ways(column) for column in self.encoder.columns}
+        return found | {self.target: self.notation.alike() if self.notation else ()}
 
     def check(self, table: Table | StoredTable, scored: bool = False) -> None:
         """Raise an error if the table does not have what the model needs, and the target if scored.
@@ -148,10 +156,16 @@ class Model:
         So it is known before the first prediction that there will be no error later.
         """
         self.encoder.check(table.schema, table.source)
+        notations = {
+            c.name: c.notation for c in self.encoder.columns if not isinstance(c, Category)
+        }
         numbers = [column.name for column in self.encoder.columns if isinstance(column, Number)]
         if scored:
             self._check_target(table)
             numbers += [self.target] if self.task == "regression" else []
+            notations |= {self.target: self.notation}
+        for name, notation in notations.items():
+            refuse_other_notation(table, name, notation)
         for name in numbers:
             dtype = table.schema[name]
             if not (dtype.is_numeric() or dtype == pl.Boolean):
@@ -234,6 +248,15 @@ class Model:
         return list(map(pl.Series, self.answer_names(), parts))
 
 
+def _ways(column: Column) -> Sequence[Notation]:
+    """Return the notations that the values of a model's column may have in another table."""
+    if isinstance(column, Category):
+        return ()
+    if column.notation is not None:
+        return column.notation.alike()
+    return DATES if isinstance(column, Moment) else ()
+
+
 def save_model(
     path: str | os.PathLike[str], data: Prepared, estimator: Any, settings: Settings
 ) -> None:
@@ -244,6 +267,7 @@ def save_model(
         "target": data.target,
         "classes": list(data.classes),
         "encoder": asdict(data.encoder),
+        "notation": data.notation,
         "settings": asdict(settings),
         "notes": data.notes,
     }
@@ -285,7 +309,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         estimator = restored(empty, header, arrays)
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
-    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+    notation = Notation.from_json(header.get("notation"))
+    return Model(estimator, encoder, header["task"], str(header["target"]), classes, notation)
 
 
 def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -13,6 +13,7 @@ from sklearn import datasets as sklearn_datasets
 
 from cavity.datasets import DATA, SPECS, DatasetSpec
 from cavity.tables.large import scan_parquet, scan_text
+from cavity.tables.notation import Ways, noted
 from cavity.tables.output import TableError, near_miss
 from cavity.tables.plain import encoding_of, is_packed, plain_text
 from cavity.tables.table import SILENCE, StoredTable, Table, Watcher, fits_in_memory
@@ -46,22 +47,23 @@ class Reading(NamedTuple):
 
     progress: Watcher = SILENCE
     encoding: str | None = None
-    used: Collection[str] | None = None
+    used: Ways | None = None
 
 
 def read_table(
     source: str | os.PathLike[str],
     progress: Watcher = SILENCE,
     encoding: str | None = None,
-    used: Collection[str] | None = None,
+    used: Ways | None = None,
 ) -> Table | StoredTable:
     """Read a file, standard input ("-") or, if there is no file of that name, a shipped data set.
 
     ``.parquet`` and ``.pq`` are Parquet, ``.tsv`` and ``.tab`` are separated by tabs; in any other
     text the first line shows the separator. Text may be packed by gzip; its encoding is UTF-8 if
     none is given and there is no byte-order mark. A large file is only looked through: its rows
-    are read in batches when they are needed. If only some columns are ``used``, the values of all
-    others in a text stay as they are written.
+    are read in batches when they are needed. If only some columns are ``used``, which maps their
+    names to the notations that they may have, the values of all others in a text stay as they are
+    written.
     """
     path, how = Path(source), Reading(progress, encoding, used)
     if str(source) == STANDARD_INPUT:
@@ -78,7 +80,7 @@ def read_table(
         raise TableError(str(path), problem)
     if not table.schema or not table.height:
         raise TableError(table.source, "has no rows below the header.")
-    return table
+    return noted(table, used)
 
 
 def _choices(path: Path) -> list[str]:
