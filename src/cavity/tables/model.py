@@ -212,13 +212,22 @@ class Model:
                 unseen.update(self.encoder.unseen(frame))
             for start in range(0, frame.height, _BLOCK):
                 part = frame[start : start + _BLOCK]
-                X = self.encoder.transform(part, table.source, first + start)
-                found = self._estimates(X)
+                found = self._estimates(self.encoder.transform(part, table.source, first + start))
                 if marks is not None:
                     marks.add(part[self.target], found)
                 yield pl.DataFrame([*part.select(carry), *self._columns(found, level)])
                 advance(part.height)
             first += frame.height
+
+    def inputs(self, table: Table | StoredTable, unseen: Counter[str] | None = None) -> Array:
+        """Return what the estimator takes of all rows; ``unseen`` is as in `answers`."""
+        found, first = [], 0
+        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+            if unseen is not None:
+                unseen.update(self.encoder.unseen(frame))
+            found.append(self.encoder.transform(frame, table.source, first))
+            first += frame.height
+        return np.concatenate(found)
 
     def predict(self, table: Table | StoredTable) -> pl.DataFrame:
         """Return the predictions for all rows at once."""

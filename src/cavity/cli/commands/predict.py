@@ -1,7 +1,7 @@
 """The command that predicts the rows of a table."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -21,7 +21,8 @@ from cavity.tables.output import (
 from cavity.tables.read import read_table
 
 
-def _known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+def known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+    """Return the name of a table to be written, whose suffix says in which format."""
     if output is not None and not output.lower().endswith(FRAME_SUFFIXES):
         raise click.BadParameter(f"the name must end in one of {', '.join(FRAME_SUFFIXES)}.")
     return output
@@ -31,6 +32,14 @@ def _level(context: Any, parameter: Any, level: float) -> float:
     if not 0.0 < level < 1.0:
         raise click.BadParameter("give a number between 0 and 1, such as 0.9.")
     return level
+
+
+def unseen_lines(unseen: Mapping[str, int]) -> list[str]:
+    """Return what there is to say about categories that the model has not seen."""
+    return [
+        f"Column '{name}': {count:,} rows have a value that is not in the training rows."
+        for name, count in unseen.items()
+    ]
 
 
 @click.command(
@@ -52,14 +61,14 @@ deviation and interval."""
     "-o",
     "--output",
     metavar="OUT",
-    callback=_known_format,
+    callback=known_format,
     help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
 )
 @click.option(
     "--carry",
     multiple=True,
     metavar="COLUMN,COLUMN",
-    help="Copy these columns of TABLE into the output, as they are written; all copies all.",
+    help="Copy these columns of TABLE into the output; all copies all of them.",
 )
 @click.option(
     "--level",
@@ -123,10 +132,7 @@ def _carried(words: Sequence[str], table: Any, model: Model) -> list[str]:
 
 
 def _lines(numbers: dict[str, Any], target: str) -> list[str]:
-    lines = [
-        f"Column '{name}': {count:,} rows have a value that is not in the training rows."
-        for name, count in numbers["unseen_categories"].items()
-    ]
+    lines = unseen_lines(numbers["unseen_categories"])
     lines += _score_lines(numbers["scores"], numbers["rows"], target) if "scores" in numbers else []
     written = f"{numbers['rows']:,} predictions are in {numbers['output']}."
     return [*lines, written] if numbers["output"] else lines
