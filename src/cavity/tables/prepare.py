@@ -158,12 +158,11 @@ def prepare(
     encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
     made = encode(table, roles, *((r - 1, y) for r, y in zip(rows, targets, strict=True)))
     missing = _missing(table, made.encoder, labels.rows - 1)
-    notes = _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
-    read = _notation_notes(table, labels.target, made.encoder)
+    notes = _notation_notes(table, labels.target, made.encoder)
+    notes += _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
     return Prepared(
         *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
-        *(labels.task, labels.target, labels.classes, made.encoder),
-        notes=[*table.remarks, *read, *notes],
+        *(labels.task, labels.target, labels.classes, made.encoder, [*table.remarks, *notes]),
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
