@@ -42,9 +42,9 @@ def at_random(model, pool, rng):
 
 
 # %%
-# All three start from the same twenty random rows. The kernel is known here, from an earlier table of
-# the kind. Suggestions believe the model: where twenty rows are too few to tune the kernel, they ask
-# in the wrong places, and random rows are the better beginning.
+# All three start from the same twenty random rows. The kernel is known here, from an earlier table
+# of the kind. Suggestions believe the model: where twenty rows are too few to tune the kernel, they
+# ask in the wrong places, and random rows are the better beginning.
 
 WAYS = {"suggested": suggested, "least sure": unsure, "random": at_random}
 losses = {name: [] for name in WAYS}
