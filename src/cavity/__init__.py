@@ -14,6 +14,7 @@ from cavity.model_selection import (
     feature_effect,
     feature_importance,
     learning_curve,
+    plan,
     simulate_learning_curve,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "feature_effect",
     "feature_importance",
     "learning_curve",
+    "plan",
     "simulate_learning_curve",
 ]
 
