@@ -16,6 +16,7 @@ from cavity.model_selection import (
     learning_curve,
     plan,
     simulate_learning_curve,
+    suggest,
 )
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "learning_curve",
     "plan",
     "simulate_learning_curve",
+    "suggest",
 ]
 
 

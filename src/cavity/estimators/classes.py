@@ -13,7 +13,6 @@ from cavity.estimators.fitted import FittedModel, warn_of_loo
 from cavity.estimators.gradients import checked_vectors, class_gradients
 from cavity.estimators.intervals import class_sets
 from cavity.estimators.validation import check_offset, is_table, validate_inputs
-from cavity.inference import second_order_correction
 
 
 class ClassProcess(ClassifierMixin, GaussianProcess):  # type: ignore[misc]
@@ -132,10 +131,4 @@ class ClassProcess(ClassifierMixin, GaussianProcess):  # type: ignore[misc]
 
         Like the evidence, it is the mean over the binary problems.
         """
-        fits = self._fitted.fits
-        if not all(fit.method.corrected and fit.problem.prior.dense for fit in fits):
-            raise AttributeError(
-                "Only the evidence of inference='ep' (with power one, and without inducing points) "
-                "has this correction."
-            )
-        return float(np.mean([second_order_correction(fit) for fit in fits]))
+        return self._fitted.evidence_correction()

@@ -17,8 +17,9 @@ from cavity.model_selection.importance import (
 )
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losses
-from cavity.model_selection.planning import Outlook, Plan, plan
+from cavity.model_selection.planning import Plan, Prospect, plan
 from cavity.model_selection.simulation import simulate_learning_curve
+from cavity.model_selection.suggestions import Suggestion, Suggestions, suggest
 from cavity.model_selection.suspects import Suspect, Suspects
 
 __all__ = [
@@ -33,10 +34,12 @@ __all__ = [
     "ForecastLaw",
     "LearningCurve",
     "LearningCurveDisplay",
-    "Outlook",
     "Plan",
+    "Prospect",
     "Source",
     "StatedGoal",
+    "Suggestion",
+    "Suggestions",
     "Suspect",
     "Suspects",
     "Verdict",
@@ -49,4 +52,5 @@ __all__ = [
     "loo_losses",
     "plan",
     "simulate_learning_curve",
+    "suggest",
 ]

@@ -7,6 +7,7 @@ import numpy as np
 from cavity.model_selection.contested import contested_of
 from cavity.model_selection.criteria import Criterion
 from cavity.model_selection.goals import StatedGoal
+from cavity.model_selection.leave_one_out import inputs_help
 
 REACH = 10
 """More rows than this many times the present ones count as out of reach."""
@@ -66,7 +67,16 @@ def _without_rows(curve: Any, goal: StatedGoal, first: Criterion) -> Advice:
     if labels.too_many and ahead - labels.cost <= goal.value:
         return Advice(
             "cleaner labels",
-            f"{why}. {labels.count} labels contradict sure predictions, where chance explains "
+            f"{why}. {labels.number} labels contradict sure predictions, where chance explains "
             f"about {labels.expected:.0f}; check them with curve.suspects().",
         )
-    return Advice("better inputs", f"{why}. What is missing is not in these inputs.")
+    so_far = "" if _inputs_help(curve) else " So far these inputs tell nothing about the target."
+    return Advice("better inputs", f"{why}. What is missing is not in these inputs.{so_far}")
+
+
+def _inputs_help(curve: Any) -> bool:
+    """Return whether left-out rows are predicted better than without inputs."""
+    is_class = curve.classes is not None
+    if not is_class and not curve.source.inputs.fitted.likelihood.quadratic:
+        return True
+    return inputs_help(curve.point_log_loss[-1], np.asarray(curve.y), classes=is_class).helps

@@ -19,21 +19,21 @@ class Contested(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    number : int
     expected : float
         How many there would be by chance, if the probabilities are right.
     cost : float
         What the excess adds to the average of the measure.
     """
 
-    count: int
+    number: int
     expected: float
     cost: float
 
     @property
     def too_many(self) -> bool:
         """Whether chance would hardly lead to as many."""
-        return bool(poisson.sf(self.count - 1, max(self.expected, 1e-12)) < _CHANCE)
+        return bool(poisson.sf(self.number - 1, max(self.expected, 1e-12)) < _CHANCE)
 
 
 def contested_of(curve: Any, measure: str) -> Contested:

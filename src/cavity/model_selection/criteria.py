@@ -129,8 +129,8 @@ def _residual_spread(curve: Any) -> Criterion:
 
 
 def _ratio(n: float) -> float:
-    low, high = chi2.ppf([0.025, 0.975], n - 1.0) / (n - 1.0)
-    return float(np.sqrt(max(high, 1.0 / low)))
+    ends = np.asarray(chi2.ppf([0.025, 0.975], n - 1.0)) / (n - 1.0)
+    return float(np.sqrt(max(ends[1], 1.0 / ends[0])))
 
 
 def _optimism(curve: Any) -> Criterion:

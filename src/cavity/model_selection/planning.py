@@ -18,7 +18,7 @@ _TIMES = (1, 2, 4)
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Prospect:
     """What so many rows lead to.
 
     Attributes
@@ -51,7 +51,7 @@ class Plan:
     goal : StatedGoal
     probability : float
         With which the goal is to be met.
-    outlook : tuple of Outlook
+    outlook : tuple of Prospect
         With the present number of rows, with twice and with four times as many.
     floor : Forecast
         What no number of rows removes, with its 90 % interval.
@@ -66,7 +66,7 @@ class Plan:
 
     goal: StatedGoal
     probability: float
-    outlook: tuple[Outlook, ...]
+    outlook: tuple[Prospect, ...]
     floor: Forecast
     instability: Array
     criteria: tuple[Criterion, ...]
@@ -105,7 +105,13 @@ class Plan:
 
     def __repr__(self) -> str:
         ahead = [
-            [f"{o.rows:,}", o.value, _ends(o.low, o.high), f"{o.probability:.2f}", f"{o.spread:.3f}"]
+            [
+                f"{o.rows:,}",
+                o.value,
+                _ends(o.low, o.high),
+                f"{o.probability:.2f}",
+                f"{o.spread:.3f}",
+            ]
             for o in self.outlook
         ]
         floor, ends = self.floor.value, _ends(self.floor.low, self.floor.high)
@@ -114,9 +120,9 @@ class Plan:
             [
                 f"Goal: {self.goal.words}, with probability {self.probability:g}",
                 *columns(["rows", "forecast", "90 % interval", "probability", "varies by"], ahead),
-                f"No number of rows removes {floor:.4g} ({ends}).",
-                *columns(["criterion", "asks for", "now", "rows"], asked),
-                f"All together: {_rows(self.rows)} rows.",
+                f"The floor, which no number of rows removes: {floor:.4g} ({ends}).",
+                *columns(["criterion", "asks for", "now", "needs"], asked),
+                f"For all of these: {_rows(self.rows)}.",
                 f"Verdict on the goal: {self.verdict}. {self.advice.reason}",
             ]
         )
@@ -169,12 +175,21 @@ def plan(
         raise ValueError(f"probability must lie between 0 and 1; got {probability!r}.")
     curve = estimator
     if not isinstance(estimator, LearningCurve):
-        # All rows: one size is all that the curve itself has to know.
-        curve = learning_curve(estimator, X, y, **{"train_sizes": [1.0], **options})
+        whole = {"train_sizes": _largest(options.get("sample_weight"))}
+        curve = learning_curve(estimator, X, y, **(whole | options))
     elif X is not None or y is not None or options:
-        raise ValueError("A learning curve has its own table and options: give it with a goal only.")
+        raise ValueError("A learning curve has its own table and options: give it and a goal only.")
     goal = goal_of(curve, error=error, log_loss=log_loss, rmse=rmse, r2=r2)
     return _planned(curve, goal, probability)
+
+
+def _largest(weight: Any) -> list[float]:
+    """Return the largest size of a training set: that is all that the curve itself has to know."""
+    if weight is None:
+        return [1.0]
+    weight = np.asarray(weight, dtype=float)
+    most = np.sum(weight) / max(np.max(weight), np.finfo(float).tiny)
+    return [max(1, int(most + 1e-9))]
 
 
 def _planned(curve: LearningCurve, goal: StatedGoal, probability: float) -> Plan:
@@ -185,7 +200,7 @@ def _planned(curve: LearningCurve, goal: StatedGoal, probability: float) -> Plan
     ahead = curve.forecast(sizes, goal.measure)
     chance = curve.probability(sizes, **{goal.measure: goal.value})
     parts = [part.tolist() for part in (*ahead[1:], chance, spread)]
-    outlook = map(Outlook, sizes.astype(int).tolist(), *parts)
+    outlook = map(Prospect, sizes.astype(int).tolist(), *parts)
     floor = curve.forecast(np.inf, goal.measure)
     advice = advise(curve, goal, probability, criteria[0])
     return Plan(goal, probability, tuple(outlook), floor, instability, criteria, advice)
@@ -196,4 +211,4 @@ def _ends(low: float, high: float) -> str:
 
 
 def _rows(rows: int | None) -> str:
-    return "no number" if rows is None else f"{rows:,}"
+    return "out of reach" if rows is None else f"{rows:,} rows"

@@ -3,7 +3,7 @@
 import platform
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
@@ -13,8 +13,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import __version__, compare_inference
 from cavity.report import parts
+from cavity.report.baselines import baselines_of, skipped
 from cavity.report.inputs import inputs_of
-from cavity.report.scores import held_out_of, left_out_of
+from cavity.report.scores import Unseen, held_out_of, left_out_of
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
@@ -77,10 +78,10 @@ class Analysis:
     std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
     whose target is least likely given the other rows, with the same columns, and z in regression;
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
-    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does.
-    ``comparison`` has a row of
+    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
+    ``baselines`` as `baselines_of` in baselines.py. ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
-    regression, which is exact.
+    regression, which is exact, and if it is not asked for.
     ``command`` is the command that makes this report.
     """
 
@@ -98,6 +99,7 @@ class Analysis:
     suspects: list[Record]
     importance: list[Record]
     effects: list[Record]
+    baselines: Record
     comparison: list[Record]
     comparison_rows: int
     curve: Record
@@ -130,38 +132,64 @@ class Analysis:
 
 
 def analyse(
-    data: Prepared, settings: Settings, *, command: str = "", tell: Tell = lambda stage: None
+    data: Prepared,
+    settings: Settings,
+    *,
+    command: str = "",
+    tell: Tell = lambda stage: None,
+    skip: Collection[str] = (),
 ) -> Analysis:
     """Fit a model and compute everything in its report.
 
     The command is recorded; ``tell`` is called with a description of each step before it begins.
+    What is in ``skip`` is left out: "comparison" (of inference methods) or "baselines".
     """
     tell("tuning the kernel")
     begin = time.perf_counter()
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    left_out, held_out = left_out_of(data, fitted), held_out_of(data, fitted)
-    about_rows = parts.rows_of(data, left_out, held_out, settings.seed)
+    unseen = left_out_of(data, fitted), held_out_of(data, fitted)
+    about_rows = parts.rows_of(data, *unseen, settings.seed)
     tell("measuring which inputs matter")
-    about_inputs = plain(inputs_of(data, fitted, settings.seed))
-    tell("comparing inference methods")
-    few = compared(data, settings)
-    comparison = compare_methods(few, fitted.kernel_, settings) if data.classes else []
-    tell("computing the learning curve")
+    about_inputs = inputs_of(data, fitted, settings.seed)
     return Analysis(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),
         model=model,
-        comparison=comparison,
-        comparison_rows=len(few.y),
-        curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
-        **about_inputs,
-        **plain(about_rows),
+        **plain(about_rows | about_inputs),
+        **plain(_comparisons(data, settings, fitted, unseen, tell, skip)),
     )
+
+
+def _comparisons(
+    data: Prepared,
+    settings: Settings,
+    fitted: Any,
+    unseen: tuple[Unseen, Unseen | None],
+    tell: Tell,
+    skip: Collection[str],
+) -> Record:
+    """Return the fields about other methods and other numbers of rows."""
+    few, comparison = compared(data, settings), []
+    if data.classes and "comparison" not in skip:
+        tell("comparing inference methods")
+        comparison = compare_methods(few, fitted.kernel_, settings)
+    tell("computing the learning curve")
+    curve = parts.describe_curve(parts.curve_of(data, fitted))
+    baselines = skipped("It was made with --no-baselines.")
+    if "baselines" not in skip:
+        tell("fitting simpler models")
+        baselines = baselines_of(data, *unseen, curve, settings.seed)
+    return {
+        "comparison": comparison,
+        "comparison_rows": len(few.y),
+        "curve": curve,
+        "baselines": baselines,
+    }
 
 
 def _versions() -> dict[str, str]:
