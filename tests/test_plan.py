@@ -215,11 +215,11 @@ def test_nothing_to_learn(seed):
     auto = {"retune": False}
     flips = plan(GaussianProcessClassifier(kernel="auto"), X, coins, error=0.3, **auto)
     static = plan(GaussianProcessRegressor(kernel="auto"), X, noise, r2=0.5, **auto)
+    assert "tell nothing about the target" in flips.advice.reason
     for found in (flips, static):
         assert found.rows is None
         assert found.verdict == "better inputs"
         assert "No number of rows will do" in found.advice.reason
-        assert "tell nothing about the target" in found.advice.reason
 
 
 def test_wrong_labels_are_named():
@@ -233,26 +233,25 @@ def test_wrong_labels_are_named():
     model = GaussianProcessClassifier(4.0 * RBF(3.0), optimizer=None)
     found = plan(model, X, y, error=0.03)
     assert found.verdict == "cleaner labels"
-    assert "9 labels contradict" in found.advice.reason
+    assert "labels are wrong" in found.advice.reason
     assert plan(model, X, clean, error=0.03).verdict == "enough"
 
 
 def test_overlap_is_no_wrong_label(curve):
-    """Where classes overlap, contradicted labels are as many as probabilities say."""
-    found = contested_of(curve, "error")
-    assert not found.too_many
+    """Where classes overlap, contradicted labels may all be right."""
+    assert not contested_of(curve, "error").certain
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_contradictions_of_calibrated_predictions(seed):
-    """If probabilities are right, contradicted labels are about as many as are expected."""
-    from cavity.model_selection.contested import _of_classes
-
-    rng = np.random.default_rng(seed)
-    p = rng.beta(0.3, 0.3, 20_000)
-    own = np.where(rng.random(20_000) < p, p, 1.0 - p)
-    contradicts, expected = _of_classes(own, 2)
-    assert contradicts.sum() == pytest.approx(expected, abs=5.0 * np.sqrt(expected))
+def test_targets_far_off_are_named():
+    """Targets typed in ten times too large: clean them, and the goal is met."""
+    X, y = measured(120)
+    wrong = y.copy()
+    wrong[:4] += 80.0
+    model = GaussianProcessRegressor(kernel="auto")
+    found = plan(model, X, wrong, rmse=8.0, retune=False)
+    assert found.verdict == "cleaner labels"
+    assert "4 targets are more than 3 standard deviations off" in found.advice.reason
+    assert plan(model, X, y, rmse=8.0, retune=False).verdict == "enough"
 
 
 def test_criteria_say_what_is_reached(curve):

@@ -1,6 +1,7 @@
 """Questions about a fit: learning curves, forecasts, wrong labels, inputs, comparisons."""
 
 from cavity.model_selection.advice import Advice
+from cavity.model_selection.audit import find_suspects
 from cavity.model_selection.comparison import Comparison, compare_inference
 from cavity.model_selection.criteria import Criterion
 from cavity.model_selection.cross_validation import cross_val_tuned
@@ -20,7 +21,7 @@ from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losse
 from cavity.model_selection.planning import Plan, Prospect, plan
 from cavity.model_selection.simulation import simulate_learning_curve
 from cavity.model_selection.suggestions import Suggestion, Suggestions, suggest
-from cavity.model_selection.suspects import Suspect, Suspects
+from cavity.model_selection.suspects import Reason, Suspect, Suspects
 
 __all__ = [
     "Advice",
@@ -36,6 +37,7 @@ __all__ = [
     "LearningCurveDisplay",
     "Plan",
     "Prospect",
+    "Reason",
     "Source",
     "StatedGoal",
     "Suggestion",
@@ -47,6 +49,7 @@ __all__ = [
     "cross_val_tuned",
     "feature_effect",
     "feature_importance",
+    "find_suspects",
     "inputs_help",
     "learning_curve",
     "loo_losses",

@@ -33,8 +33,8 @@ def advise(curve: Any, goal: StatedGoal, probability: float, first: Criterion) -
     2. It is with at most ten times as many: more rows.
     3. The probability that it is missed even with these is smaller than the probability: more rows,
        to find out.
-    4. Contested labels are more than chance explains, and without what they cost the forecast for
-       ten times the rows would meet the goal: cleaner labels.
+    4. The inputs help, some labels are wrong, and without what they cost the forecast for ten times
+       the rows would meet the goal: cleaner labels.
     5. Better inputs.
     """
     n = curve.source.inputs.n
@@ -62,16 +62,14 @@ def _without_rows(curve: Any, goal: StatedGoal, first: Criterion) -> Advice:
         why = f"No number of rows will do: they lead to about {floor:.3g}"
     else:
         why = f"It would take {first.rows:,} rows, {first.rows / n:.0f} times the present ones"
+    if not _inputs_help(curve):
+        text = f"{why}. So far these inputs tell nothing about the target."
+        return Advice("better inputs", text)
     labels = contested_of(curve, goal.measure)
     ahead = curve.forecast(REACH * n, goal.measure).value
-    if labels.too_many and ahead - labels.cost <= goal.value:
-        return Advice(
-            "cleaner labels",
-            f"{why}. {labels.number} labels contradict sure predictions, where chance explains "
-            f"about {labels.expected:.0f}; check them with curve.suspects().",
-        )
-    so_far = "" if _inputs_help(curve) else " So far these inputs tell nothing about the target."
-    return Advice("better inputs", f"{why}. What is missing is not in these inputs.{so_far}")
+    if labels.certain and ahead - labels.cost <= goal.value:
+        return Advice("cleaner labels", f"{why}. But {labels.words}.")
+    return Advice("better inputs", f"{why}. What is missing is not in these inputs.")
 
 
 def _inputs_help(curve: Any) -> bool:

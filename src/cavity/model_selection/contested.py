@@ -1,69 +1,70 @@
-"""Labels that the other rows contradict more often than they should."""
+"""What labels that are probably wrong cost."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm, poisson
 
-from cavity.arrays import Array
+from cavity.model_selection.audit import find_suspects
 
-SURE = 0.9
-"""A prediction counts as sure from this probability on; a label of at most the rest contradicts."""
 DEVIATIONS = 3.0
-"""A real target this many standard deviations off contradicts."""
+"""A real target this many standard deviations off is contested."""
 _CHANCE = 0.01
+_FEW = 0.1
+"""If more than this share of real targets is far off, it is the model that is wrong."""
 
 
 class Contested(NamedTuple):
-    """Labels that contradict sure predictions.
+    """Labels that are probably wrong.
 
     Attributes
     ----------
-    number : int
-    expected : float
-        How many there would be by chance, if the probabilities are right.
+    words : str
+        How many there are.
+    certain : bool
+        Whether there are any beyond chance, and how many is known at least to a factor of two.
     cost : float
-        What the excess adds to the average of the measure.
+        What they add to the average of the measure.
     """
 
-    number: int
-    expected: float
+    words: str
+    certain: bool
     cost: float
-
-    @property
-    def too_many(self) -> bool:
-        """Whether chance would hardly lead to as many."""
-        return bool(poisson.sf(self.number - 1, max(self.expected, 1e-12)) < _CHANCE)
 
 
 def contested_of(curve: Any, measure: str) -> Contested:
-    """Return the contested labels of a curve, at its largest size."""
-    points = curve.source.point_scores
-    losses = getattr(points, measure)[-1]
-    if curve.classes is None:
-        contradicts = points.doubt[-1] > DEVIATIONS
-        expected = 2.0 * float(norm.sf(DEVIATIONS)) * len(losses)
-    else:
-        contradicts, expected = _of_classes(np.exp(points.support[-1]), len(curve.classes))
-    count = int(np.sum(contradicts))
-    excess = max(1.0 - expected / count, 0.0) if count else 0.0
-    # Without them a row would cost what the others do.
-    usual = float(np.mean(losses[~contradicts])) if count < len(losses) else 0.0
-    cost = excess * float((losses[contradicts] - usual) @ curve.share[contradicts])
-    return Contested(count, expected, max(cost, 0.0))
+    """Return the contested labels of the table behind a curve."""
+    return _targets(curve, measure) if curve.classes is None else _labels(curve, measure)
 
 
-def _of_classes(p: Array, n_classes: int) -> tuple[Array, float]:
-    """Return which labels, of these probabilities, contradict, and how many are expected to.
+def _labels(curve: Any, measure: str) -> Contested:
+    """Return the labels of classes that are wrong, as `find_suspects` estimates.
 
-    A sure prediction is seen with its own label as often as that is probable, p. So each such row
-    stands for 1/p sure predictions, of which 1 − p are contradicted. Among several classes, an
-    unsure prediction may also leave a label with next to nothing, but not more often than SURE
-    allows.
+    Put right, such a label is what the other rows predict, which is no error; its log loss falls by
+    the log odds against it.
     """
-    contradicts = p <= (1.0 - SURE) / (n_classes - 1)
-    sure = p >= SURE
-    expected = float(np.sum((1.0 - p[sure]) / p[sure]))
-    if n_classes > 2:
-        expected += (1.0 - SURE) * float(np.sum(~sure & ~contradicts))
-    return contradicts, expected
+    inputs = curve.source.inputs
+    if np.any(inputs.fitted.rows.position < 0):
+        return Contested("the labels of rows of weight zero are not kept", False, 0.0)
+    found = find_suspects(inputs.model, n_reasons=0)
+    count, (low, high) = found.count or 0, found.count_interval or (0, 0)
+    gains = [(s.wrong or 0.0) * (1.0 if measure == "error" else s.doubt) for s in found]
+    words = f"about {count} labels are wrong ({low} to {high}): see cavity.find_suspects()"
+    return Contested(words, low > 0 and 2 * low >= count, float(np.sum(gains)) / found.n_rows)
+
+
+def _targets(curve: Any, measure: str) -> Contested:
+    """Return the real targets that are far off, if they are more than a normal law has."""
+    points = curve.source.point_scores
+    losses, far = getattr(points, measure)[-1], points.doubt[-1] > DEVIATIONS
+    number, expected = int(np.sum(far)), 2.0 * float(norm.sf(DEVIATIONS)) * len(far)
+    words = (
+        f"{number} targets are more than {DEVIATIONS:g} standard deviations off, where chance "
+        f"explains {expected:.1f}: see curve.suspects()"
+    )
+    if not number or number == len(far):
+        return Contested(words, False, 0.0)
+    excess = max(1.0 - expected / number, 0.0)
+    cost = excess * float((losses[far] - np.mean(losses[~far])) @ curve.share[far])
+    certain = number <= _FEW * len(far) and poisson.sf(number - 1, expected) < _CHANCE
+    return Contested(words, bool(certain), max(cost, 0.0))
