@@ -4,9 +4,10 @@ from cavity.cli.commands.compare import compare
 from cavity.cli.commands.curve import curve
 from cavity.cli.commands.datasets import datasets
 from cavity.cli.commands.fit import fit
+from cavity.cli.commands.plan import plan
 from cavity.cli.commands.predict import predict
 from cavity.cli.commands.report import report
 
-__all__ = ["COMMANDS", "compare", "curve", "datasets", "fit", "predict", "report"]
+__all__ = ["COMMANDS", "compare", "curve", "datasets", "fit", "plan", "predict", "report"]
 
-COMMANDS = (report, compare, curve, fit, predict, datasets)
+COMMANDS = (report, compare, curve, plan, fit, predict, datasets)
