@@ -326,6 +326,12 @@ def test_command_prints_the_plan(table, capsys):
     assert found["criteria"][0]["rows"] is None
 
 
+def test_help_teaches_by_example(capsys):
+    """The command's help has examples."""
+    assert main(["plan", "--help"]) == 0
+    assert "  cavity plan pima" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("goal", "code", "message"),
     [

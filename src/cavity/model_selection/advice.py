@@ -40,7 +40,7 @@ def advise(curve: Any, goal: StatedGoal, probability: float, first: Criterion) -
     n = curve.source.inputs.n
     if first.now >= probability:
         return Advice("enough", f"{n:,} rows meet it with probability {first.now:.2f}.")
-    if first.met_with(REACH * n):
+    if first.met_with(REACH * n) and not first.met_with(n):
         text = f"{first.rows:,} rows meet it with probability {probability:g}."
         return Advice("more rows", text)
     asked = {goal.measure: goal.value}

@@ -98,14 +98,18 @@ def _capped(rows: float, n: int) -> int | None:
     return None if rows > FARTHEST * n else max(1, int(np.ceil(rows - 1e-9)))
 
 
+def _shares(curve: Any) -> Array:
+    return np.array([curve.share[curve.y == label].sum() for label in curve.classes])
+
+
 def _effective(curve: Any) -> float:
     return 1.0 / float(np.sum(curve.share**2))
 
 
 def _class_shares(curve: Any) -> Criterion:
     """Return the rows for a 95 % interval of the share of each class: a binomial proportion."""
-    counts = np.array([curve.share[curve.y == label].sum() for label in curve.classes])
-    variance = float(np.max(counts * (1.0 - counts)))
+    p = _shares(curve)
+    variance = float(np.max(p * (1.0 - p)))
     n, effective = curve.source.inputs.n, _effective(curve)
     rows = _Z**2 * variance / MARGIN**2 * n / effective
     return Criterion(
@@ -162,6 +166,6 @@ def _r2(curve: Any, loss: float) -> float:
     """Return the explained share of the variance or, of classes, Nagelkerke's R²."""
     if curve.classes is None:
         return 1.0 - loss / variance_of(curve)
-    p = np.array([curve.share[curve.y == label].sum() for label in curve.classes])
+    p = _shares(curve)
     alone = float(-p[p > 0.0] @ np.log(p[p > 0.0]))
     return float(np.expm1(-2.0 * (alone - loss)) / np.expm1(-2.0 * alone))
