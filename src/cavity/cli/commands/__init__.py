@@ -7,7 +7,18 @@ from cavity.cli.commands.fit import fit
 from cavity.cli.commands.plan import plan
 from cavity.cli.commands.predict import predict
 from cavity.cli.commands.report import report
+from cavity.cli.commands.suggest import suggest
 
-__all__ = ["COMMANDS", "compare", "curve", "datasets", "fit", "plan", "predict", "report"]
+__all__ = [
+    "COMMANDS",
+    "compare",
+    "curve",
+    "datasets",
+    "fit",
+    "plan",
+    "predict",
+    "report",
+    "suggest",
+]
 
-COMMANDS = (report, compare, curve, plan, fit, predict, datasets)
+COMMANDS = (report, compare, curve, plan, fit, predict, suggest, datasets)
