@@ -18,7 +18,7 @@ from cavity.model_selection.importance import (
 )
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losses
-from cavity.model_selection.planning import Plan, Prospect, plan
+from cavity.model_selection.planning import Plan, PlannedSize, plan
 from cavity.model_selection.simulation import simulate_learning_curve
 from cavity.model_selection.suggestions import Suggestion, Suggestions, suggest
 from cavity.model_selection.suspects import Reason, Suspect, Suspects
@@ -36,7 +36,7 @@ __all__ = [
     "LearningCurve",
     "LearningCurveDisplay",
     "Plan",
-    "Prospect",
+    "PlannedSize",
     "Reason",
     "Source",
     "StatedGoal",

@@ -18,7 +18,7 @@ _TIMES = (1, 2, 4)
 
 
 @dataclass(frozen=True)
-class Prospect:
+class PlannedSize:
     """What so many rows lead to.
 
     Attributes
@@ -51,7 +51,7 @@ class Plan:
     goal : StatedGoal
     probability : float
         With which the goal is to be met.
-    outlook : tuple of Prospect
+    outlook : tuple of PlannedSize
         With the present number of rows, with twice and with four times as many.
     floor : Forecast
         What no number of rows removes, with its 90 % interval.
@@ -66,7 +66,7 @@ class Plan:
 
     goal: StatedGoal
     probability: float
-    outlook: tuple[Prospect, ...]
+    outlook: tuple[PlannedSize, ...]
     floor: Forecast
     instability: Array
     criteria: tuple[Criterion, ...]
@@ -146,12 +146,12 @@ def plan(
     ----------
     estimator : GaussianProcessClassifier, GaussianProcessRegressor, Pipeline, or LearningCurve
         A curve from `cavity.learning_curve`, or what that takes.
-    X, y : array-like
+    X, y : array-like, default None
         The table, unless a curve is given.
-    error, log_loss, rmse, r2 : float
+    error, log_loss, rmse, r2 : float, default None
         The goal on unseen rows; give one. The error is a rate or a mean squared error; the last two
         are for real targets.
-    probability : float
+    probability : float, default 0.8
         With which the goal is to be met.
     **options
         Of `cavity.learning_curve`, unless a curve is given.
@@ -200,7 +200,7 @@ def _planned(curve: LearningCurve, goal: StatedGoal, probability: float) -> Plan
     ahead = curve.forecast(sizes, goal.measure)
     chance = curve.probability(sizes, **{goal.measure: goal.value})
     parts = [part.tolist() for part in (*ahead[1:], chance, spread)]
-    outlook = map(Prospect, sizes.astype(int).tolist(), *parts)
+    outlook = map(PlannedSize, sizes.astype(int).tolist(), *parts)
     floor = curve.forecast(np.inf, goal.measure)
     advice = advise(curve, goal, probability, criteria[0])
     return Plan(goal, probability, tuple(outlook), floor, instability, criteria, advice)
