@@ -74,7 +74,7 @@ def solve(
         The residual at which to stop.
     max_iter : int
         Maximum number of evaluations.
-    memory : int
+    memory : int, default 0
         Number of earlier steps to extrapolate from.
     patience : int, optional
         Stop after this many steps without a smaller residual or a better merit.

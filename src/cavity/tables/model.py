@@ -174,6 +174,15 @@ class Model:
                 yield answer(self.encoder.transform(part, table.source))
                 advance(part.height)
 
+    def inputs(self, table: Table | StoredTable, unseen: Counter[str] | None = None) -> Array:
+        """Return what the estimator takes of all rows; ``unseen`` is as in `answers`."""
+        found = []
+        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+            if unseen is not None:
+                unseen.update(self.encoder.unseen(frame))
+            found.append(self.encoder.transform(frame, table.source))
+        return np.concatenate(found)
+
     def predict(self, table: Table | StoredTable) -> pl.DataFrame:
         """Return the predictions for all rows at once."""
         self.check(table)

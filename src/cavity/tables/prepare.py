@@ -1,8 +1,8 @@
 """A table and a target become arrays, with a note about each decision."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +83,7 @@ class Prepared:
     ``classes[k]``; in regression, which has no classes, y is the target itself. Row numbers are
     the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
     the same way; notes have a sentence for each decision about the data. ``stored`` reads the
-    inputs of a large table.
+    inputs of a large table. ``unused`` has the reason for each column that is not used.
     """
 
     X: Any
@@ -100,6 +100,7 @@ class Prepared:
     counts: dict[str, int]
     source: str
     stored: EncodedRows | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def feature_names(self) -> list[str]:
@@ -161,6 +162,7 @@ def prepare(
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
+        unused={name: role.reason for name, role in roles.items() if role.kind == "dropped"},
     )
 
 
