@@ -7,6 +7,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST_ARGS ?=
 TRUST_ARGS ?=
 LARGE_ARGS ?=
+SUGGEST_ARGS ?=
 GOALS_ARGS ?=
 FARM_ARGS ?= --jobs 2 --keep
 
@@ -94,6 +95,9 @@ trust: $(VENV)/.trust  ## check the automatic model against peers, fresh rows an
 
 goals: $(VENV)/.dev  ## check whether goals are met as often as plans say (QUICK=1: a minute)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.goals $(if $(QUICK),--quick) $(GOALS_ARGS)
+
+suggestions: $(VENV)/.dev  ## race suggested rows against others (QUICK=1: a minute)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.suggestions $(if $(QUICK),--quick) $(SUGGEST_ARGS)
 
 clean:  ## remove the virtual environments and all caches
 	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist
