@@ -17,6 +17,7 @@ from cavity.report.baselines import baselines_of, skipped
 from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
+from cavity.report.thresholds import thresholds_of
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
@@ -80,7 +81,8 @@ class Analysis:
     whose target is least likely given the other rows, with the same columns, and z in regression;
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
     `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
-    ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in checks.py.
+    ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in checks.py,
+    ``thresholds`` as `thresholds_of` in thresholds.py.
     ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
@@ -103,6 +105,7 @@ class Analysis:
     effects: list[Record]
     baselines: Record
     checks: list[Record]
+    thresholds: Record | None
     comparison: list[Record]
     comparison_rows: int
     curve: Record
@@ -156,6 +159,7 @@ def analyse(
     about_rows = parts.rows_of(data, *unseen, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
+    about_rows["thresholds"] = thresholds_of(data, unseen[0])
     about_methods = _comparisons(data, settings, fitted, unseen, tell, skip)
     about = about_rows | about_inputs | about_methods
     return Analysis(
