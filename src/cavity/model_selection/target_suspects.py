@@ -34,26 +34,28 @@ def suspects_of_targets(
     if len(fitted.fits) > 1:
         raise ValueError("Suspects need one target; this model has several.")
     check_positions(fitted.rows.position)
-    y, mean = _targets(fitted), model.loo_mean_
     found = outliers(_errors(model, fitted))
     order = np.argsort(-found.wrong, kind="stable")
     places = chosen_places(found.wrong[order], found.wrong[order] > 0.5, precision, k)
-    chosen = order[places]
-    about = (
+    chosen, y = order[places], _targets(fitted)
+    precisions = running_mean(found.wrong[order])[places]
+    columns = [
         chosen,
-        y[chosen],
-        mean[chosen],
-        np.exp(model.loo_log_prob_[chosen]),
-        model.outlier_score_[chosen],
-        (y - mean)[chosen] ** 2,
+        *(part[chosen] for part in _scores(model, y)),
         found.wrong[chosen],
-        running_mean(found.wrong[order])[places],
-    )
+        precisions,
+    ]
     reasons = _reasons(fitted, y, chosen, n_reasons)
     ends = map(tuple, _intervals(model, fitted, level)[chosen].tolist())
-    lines = zip(*(values.tolist() for values in about), reasons, ends, strict=True)
+    lines = zip(*(values.tolist() for values in columns), reasons, ends, strict=True)
     rows = tuple(Suspect(*line) for line in lines)
     return Suspects(rows, found.count, found.interval(level), level, len(y), "Outliers")
+
+
+def _scores(model: Any, y: Array) -> tuple[Array, ...]:
+    """Return targets, their predictions, densities, doubts and squared errors."""
+    mean = model.loo_mean_
+    return y, mean, np.exp(model.loo_log_prob_), model.outlier_score_, (y - mean) ** 2
 
 
 def _targets(fitted: FittedModel) -> Array:
