@@ -21,13 +21,10 @@ from cavity.tables.prepare import Prepared
 _MOST_EXAMPLES = 10
 MOST_POINTS = 2000
 """Rows that are shown one by one; of more, these are a random sample."""
-_MANY = 20_000
-"""Rows from which on ten further fits would take too long."""
 SURE, _BINS = 0.9, 16
 """A probability from which on a prediction counts as sure, and the bars of a histogram."""
 LEVEL = 0.9
 """Coverage of the intervals of forecasts, of importances and of effects."""
-_FOLDS = 10
 _SIZES = 8
 _KERNELS = 4
 """Tuned again for the curve: a fifth to a third of a report's time; twenty would double it."""
@@ -38,41 +35,15 @@ _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 Summary = dict[str, float]
 
 
-class LeftOut(NamedTuple):
-    """Predictions of the training rows by models that have not seen them."""
-
-    how: str
-    """In words, how they were made."""
-    proba: Array | None = None
-    mean: Array = None
-    std: Array = None
-
-
-def left_out_of(data: Prepared, fitted: Any) -> LeftOut:
-    """Return leave-one-out predictions or, where these cannot be trusted, those of ten folds.
-
-    Leave-one-out accounts for the tuning to first order, which is enough if there are many rows;
-    every fold is tuned again.
-    """
-    n = len(data.y)
-    if n < 2 * _FOLDS or n > _MANY or fitted.loo_is_believable_:
-        if data.classes:
-            return LeftOut("leave-one-out", fitted.loo_proba_)
-        return LeftOut("leave-one-out", None, fitted.loo_mean_, fitted.loo_std_)
-    found = cross_val_tuned(fitted, data.X, data.y, cv=_FOLDS)
-    how = f"{_FOLDS}-fold cross-validation"
-    return LeftOut(how, found) if data.classes else LeftOut(how, None, *found)
-
-
 def rows_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
-    predicted = left_out_of(data, fitted)
-    left_out, held_out = scores_of(data, fitted, predicted)
+    predicted, guess = left_out_of(data, fitted), without_inputs(data, fitted)
+    left_out, held_out = scores_of(data, fitted, predicted, guess)
     return {
         "left_out": left_out,
         "left_out_by": predicted.how,
         "held_out": held_out,
-        "verdict": verdict_of(data, predicted),
+        "verdict": verdict_of(data, predicted, guess),
         "calibration": calibration_of(data, predicted),
         "confusion": confusion_of(data, predicted),
         "certainty": certainty_of(data, predicted),
@@ -80,31 +51,44 @@ def rows_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
     }
 
 
-def verdict_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
+Guess = tuple[LeftOut, LeftOut | None] | None
+
+
+def verdict_of(data: Prepared, left_out: LeftOut, guess: Guess = None) -> dict[str, Any]:
     """Return whether the inputs help, with the gain in log loss and its standard error."""
-    losses = _losses(data, left_out).log_loss
-    return inputs_help(losses, data.y, classes=bool(data.classes))._asdict()
+    without = None if guess is None else guess[0].losses(data.y).log_loss
+    losses = left_out.losses(data.y).log_loss
+    return inputs_help(losses, data.y, classes=bool(data.classes), guess=without)._asdict()
 
 
-def _losses(data: Prepared, left_out: LeftOut) -> Losses:
-    if left_out.proba is not None:
-        return loo_class_losses(left_out.proba, data.y)
-    return target_scores(left_out.mean, left_out.std**2, data.y)
+def scores_of(
+    data: Prepared, fitted: Any, left_out: LeftOut, guess: Guess = None
+) -> tuple[Summary, Summary | None]:
+    """Return the scores of left-out rows, and those of the held-out rows if there are any.
+
+    ``guess`` has what is predicted without inputs, if it was worked out before.
+    """
+    new = held_out_of(data, fitted)
+    if guess is None:
+        guess = without_inputs(data, fitted)
+    without = guess or (None, None)
+    found = summary_of(data, fitted, left_out, data.y, without[0])
+    return found, None if new is None else summary_of(data, fitted, new, data.y_test, without[1])
 
 
-def scores_of(data: Prepared, fitted: Any, left_out: LeftOut) -> tuple[Summary, Summary | None]:
-    """Return the scores of left-out rows, and those of the held-out rows if there are any."""
-    losses, held_out = _losses(data, left_out), None
-    if data.classes:
-        if len(data.y_test):
-            with np.errstate(divide="ignore"):
-                log_p = np.log(fitted.predict_proba(data.X_test))
-            held_out = _of_classes(class_scores(log_p, data.y_test), data.y_test, data.y)
-        return _of_classes(losses, data.y, data.y), held_out
-    if len(data.y_test):
-        mean, std = fitted.predict(data.X_test, return_std=True)
-        held_out = _of_quantities(target_scores(mean, std**2, data.y_test), data.y_test, data.y)
-    return _of_quantities(losses, data.y, data.y), held_out
+def summary_of(
+    data: Prepared, fitted: Any, predicted: LeftOut, y: Array, guess: LeftOut | None
+) -> Summary:
+    """Return the scores of predictions of these targets."""
+    losses = predicted.losses(y)
+    if predicted.proba is not None:
+        scores = _of_classes(losses, y, data.y)
+        return scores | (rank_scores(predicted.proba, y, data.y) if data.task == "ordinal" else {})
+    if guess is None:
+        baseline = target_scores(data.y.mean(), data.y.var(), y)
+        return _of_quantities(losses, y, baseline)
+    found = _of_quantities(losses, y, guess.losses(y))
+    return found | more_scores(data.task, fitted.likelihood_, predicted.mean, guess.mean, y)
 
 
 def _of_classes(losses: Losses, y: Array, train: Array) -> Summary:
@@ -120,9 +104,8 @@ def _of_classes(losses: Losses, y: Array, train: Array) -> Summary:
     }
 
 
-def _of_quantities(losses: Losses, y: Array, train: Array) -> Summary:
-    """Summarise scores; the baseline predicts the training targets' mean and deviation."""
-    baseline = target_scores(train.mean(), train.var(), y)
+def _of_quantities(losses: Losses, y: Array, baseline: Losses) -> Summary:
+    """Summarise scores beside those of predictions without inputs."""
     rmse = math.sqrt(losses.error.mean())
     return {
         "rows": len(y),
@@ -161,9 +144,8 @@ def calibration_of(data: Prepared, left_out: LeftOut) -> list[dict[str, Any]]:
     """
     proba = left_out.proba
     if proba is None:
-        z = np.abs(data.y - left_out.mean) / left_out.std
         levels = (np.arange(1, 10) / 10).tolist()
-        bins = [_observed(level, z <= ndtri(0.5 + level / 2)) for level in levels]
+        bins = [_observed(level, left_out.inside(data.y, level)) for level in levels]
         return [{"class": None, "bins": bins}]
     events = [1] if len(data.classes) == 2 else range(len(data.classes))
     return [
@@ -186,12 +168,13 @@ def calibration(p: Array, happened: Array, bins: int = 10) -> list[Summary]:
 
 
 def _observed(predicted: float, happened: Array) -> Summary:
-    count, n = int(happened.sum()), len(happened)
+    # A count may lie in an interval in part.
+    count, n = round(float(happened.sum())), len(happened)
     low, high = binomtest(count, n).proportion_ci(0.95, "wilson")
     return {
         "count": n,
         "predicted": predicted,
-        "observed": count / n,
+        "observed": float(happened.mean()),
         "observed_low": float(low),
         "observed_high": float(high),
     }
@@ -210,7 +193,7 @@ def certainty_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
         std, n = np.sort(left_out.std), len(left_out.std)
         reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
         edges = np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1)
-        inside = np.abs(data.y - left_out.mean) / left_out.std <= 1.96
+        inside = left_out.inside(data.y, 0.95)
         about = {"middle": std[n // 2], "high": std[math.ceil(0.95 * n) - 1]}
         return {**about, "inside": inside.mean(), **_histogram({"rows": std}, edges)}
     probability = left_out.proba.max(axis=1)
@@ -236,7 +219,7 @@ def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
     if proba is not None:
         uncertainty, doubt = -proba.max(axis=1), -proba[every, data.y]
     else:
-        uncertainty, doubt = left_out.std, np.abs(data.y - left_out.mean) / left_out.std
+        uncertainty, doubt = left_out.std, np.abs(left_out.deviations(data.y))
     few = [most_doubtful(values, _MOST_EXAMPLES) for values in (uncertainty, doubt)]
     least_certain, suspects = (_records_of(data, left_out, places) for places in few)
     if len(every) > MOST_POINTS:
@@ -255,7 +238,7 @@ def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
 def _records_of(data: Prepared, left_out: LeftOut, places: Array) -> list[dict[str, Any]]:
     points = _points_of(data, left_out, places)
     if left_out.proba is None:
-        points |= {"z": (points["label"] - points["prediction"]) / points["std"]}
+        points |= {"z": left_out.deviations(data.y)[places]}
     return records(points)
 
 

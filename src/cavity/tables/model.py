@@ -1,12 +1,10 @@
-"""Fitted models: from a kernel as text to an estimator, and to a file and back."""
+"""Fitted models that take tables, and their files."""
 
 import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import reduce
-from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -14,119 +12,48 @@ import polars as pl
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import kernels
-from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
 from cavity.estimators.classifier import start_from
+from cavity.estimators.fitted import fitted_model
 from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
 from cavity.tables.encoding import Encoder, Number, numbers_of
+from cavity.tables.fitting import (
+    WORDS,
+    Settings,
+    fit_model,
+    likelihood_of,
+    offset_of,
+    parse_kernel,
+    unfitted,
+)
+from cavity.tables.offsets import Offset
 from cavity.tables.output import TableError, writing
 from cavity.tables.prepare import Prepared
 from cavity.tables.table import StoredTable, Table
+from cavity.tables.task import TASKS, WITH_CLASSES
+
+__all__ = [
+    "WORDS",
+    "Model",
+    "Settings",
+    "fit_model",
+    "load_model",
+    "parse_kernel",
+    "save_model",
+    "unfitted",
+]
 
 _KIND = "table model"
 _BLOCK = 20_000
 _MOST_REFITTED = 3_000
 """Rows of an older file that are fitted again: as many as are exact by default."""
-_TWO_SIDED_95 = float(ndtri(0.975))
-
-WORDS: dict[str, Callable[[int], Kernel]] = {
-    "rbf": lambda d: kernels.RBF(1.0),
-    "ard": lambda d: kernels.RBF(np.ones(d)),
-    "matern12": lambda d: kernels.Matern(1.0, nu=0.5),
-    "matern32": lambda d: kernels.Matern(1.0, nu=1.5),
-    "matern52": lambda d: kernels.Matern(1.0, nu=2.5),
-    "ard-matern12": lambda d: kernels.Matern(np.ones(d), nu=0.5),
-    "ard-matern32": lambda d: kernels.Matern(np.ones(d), nu=1.5),
-    "ard-matern52": lambda d: kernels.Matern(np.ones(d), nu=2.5),
-    "rq": lambda d: kernels.RationalQuadratic(),
-    "linear": lambda d: kernels.DotProduct(),
-    "quadratic": lambda d: kernels.DotProduct() ** 2,
-    "periodic": lambda d: kernels.ExpSineSquared(),
-    "white": lambda d: kernels.WhiteKernel(),
-}
-"""For each word, the kernel on d inputs."""
-
-
-def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
-    """Return the scikit-learn kernel that a text describes.
-
-    Its words are joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" stays as it is:
-    the estimators choose the kernel. Each term except "white" gets its own amplitude. With
-    ``noise``, which regression needs, "white" is added unless the text has it.
-
-    >>> parse_kernel("rbf + linear", 3)
-    1**2 * RBF(length_scale=1) + 1**2 * DotProduct(sigma_0=1)
-    >>> parse_kernel("ard", 2, noise=True)
-    1**2 * RBF(length_scale=[1, 1]) + WhiteKernel(noise_level=1)
-    """
-    if text.strip().lower() == "auto":
-        return "auto"
-    terms = [[word.strip().lower() for word in term.split("*")] for term in text.split("+")]
-    unknown = [word for term in terms for word in term if word not in WORDS]
-    if unknown:
-        raise ValueError(
-            f"'{unknown[0]}' in kernel '{text}' is not a kernel: use auto, or a combination by "
-            f"+ and * of {', '.join(WORDS)}."
-        )
-    if noise and ["white"] not in terms:
-        terms.append(["white"])
-    return reduce(add, (_term(term, n_features) for term in terms))
-
-
-def _term(words: list[str], n_features: int) -> Kernel:
-    if words == ["white"]:
-        return kernels.WhiteKernel()
-    return reduce(mul, (WORDS[word](n_features) for word in words), kernels.ConstantKernel(1.0))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to model the data.
-
-    The kernel is what `parse_kernel` takes. Inference and likelihood are for classification;
-    regression has Gaussian noise and is exact. ``restarts`` are additional starts of the tuning.
-    ``inducing`` is the number of inducing points, or None for the estimators' own rule: none for
-    small tables.
-    """
-
-    kernel: str = "auto"
-    inference: str = "ep"
-    likelihood: str = "probit"
-    restarts: int = 0
-    seed: int = 0
-    inducing: int | None = None
-
-
-def unfitted(data: Prepared, settings: Settings) -> Any:
-    """Return the estimator for these data, not yet fitted."""
-    is_regression = data.task == "regression"
-    kernel = parse_kernel(settings.kernel, data.n_features, noise=is_regression)
-    if is_regression:
-        estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True)
-    else:
-        estimator = GaussianProcessClassifier(kernel)
-        estimator.set_params(inference=settings.inference, likelihood=settings.likelihood)
-    return estimator.set_params(
-        n_restarts_optimizer=settings.restarts,
-        random_state=settings.seed,
-        n_inducing=settings.inducing or "auto",
-    )
-
-
-def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
-    """Fit; return the estimator and its warnings."""
-    estimator = unfitted(data, settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", ConvergenceWarning)
-        estimator.fit(data.X, data.y)
-    return estimator, [str(warning.message) for warning in caught]
-
+_ENDS = (0.025, 0.975)
+_TWO_SIDED_95 = float(ndtri(_ENDS[1]))
 
 @dataclass(frozen=True)
 class Model:
@@ -137,6 +64,7 @@ class Model:
     task: str
     target: str
     classes: tuple[Any, ...]
+    offset: Offset | None = None
 
     def check(self, table: Table | StoredTable) -> None:
         """Raise an error if the table does not have the columns that the model needs.
@@ -144,6 +72,8 @@ class Model:
         So it is known before the first prediction that there will be no error later.
         """
         self.encoder.check(table.schema, table.source)
+        if self.offset is not None:
+            self.offset.of_column(table)
         for column in self.encoder.columns:
             dtype = table.schema[column.name]
             if isinstance(column, Number) and not (dtype.is_numeric() or dtype == pl.Boolean):
@@ -162,34 +92,46 @@ class Model:
 
         The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
         ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation. After each part ``advance`` is called with its number of rows. ``unseen``
+        new observation (of counts and of quantities with outliers, its quantiles). After each part ``advance`` is called with its number of rows. ``unseen``
         counts, for each column, the rows with a category that was not in the training rows.
         """
-        answer = self._classes if self.task == "classification" else self._quantities
-        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+        answer = self._classes if self.classes else self._quantities
+        names = [column.name for column in self.encoder.columns]
+        names += [self.offset.column] if self.offset else []
+        first = 0
+        for frame in table.batches(names, ""):
             if unseen is not None:
                 unseen.update(self.encoder.unseen(frame))
             for start in range(0, frame.height, _BLOCK):
                 part = frame[start : start + _BLOCK]
-                yield answer(self.encoder.transform(part, table.source))
+                X = self.encoder.transform(part, table.source)
+                yield answer(X, self._added(part, table.source, first + start))
                 advance(part.height)
+            first += frame.height
+
+    def _added(self, frame: pl.DataFrame, source: str, first: int) -> dict[str, Array]:
+        """Return what is added to the latent function in these rows, as an option."""
+        return offset_of(self.offset.of_frame(frame, source, first) if self.offset else None)
 
     def predict(self, table: Table | StoredTable) -> pl.DataFrame:
         """Return the predictions for all rows at once."""
         self.check(table)
         return pl.concat(self.answers(table))
 
-    def _classes(self, X: Array) -> pl.DataFrame:
-        proba = self.estimator.predict_proba(X)
+    def _classes(self, X: Array, added: dict[str, Array]) -> pl.DataFrame:
+        proba = self.estimator.predict_proba(X, **added)
         codes = np.argmax(proba, axis=1)
         names = [f"probability_of_{name}" for name in self.classes]
         predicted = pl.Series("prediction", [self.classes[code] for code in codes])
         return pl.DataFrame([predicted, *map(pl.Series, names, proba.T)])
 
-    def _quantities(self, X: Array) -> pl.DataFrame:
-        mean, std = self.estimator.predict(X, return_std=True)
+    def _quantities(self, X: Array, added: dict[str, Array]) -> pl.DataFrame:
+        mean, std = self.estimator.predict(X, return_std=True, **added)
         half = _TWO_SIDED_95 * std
         ends = {"lower": mean - half, "upper": mean + half}
+        if self.task != "regression":
+            found = self.estimator.predict_quantiles(X, _ENDS, **added)
+            ends = dict(zip(ends, found.T, strict=True))
         return pl.DataFrame({"prediction": mean, "std": std, **ends})
 
 
@@ -205,7 +147,11 @@ def save_model(
         "encoder": asdict(data.encoder),
         "settings": asdict(settings),
         "notes": data.notes,
+        "offset": None if data.offset_from is None else asdict(data.offset_from),
+        "inference": fitted_model(estimator).fits[0].method.name,
     }
+    if data.classes:
+        header["multi_class"] = estimator.multi_class
     fit, arrays = as_numbers(estimator)
     with writing(path):
         storage.write(path, _KIND, header | fit, arrays)
@@ -230,21 +176,24 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     encoder, classes = Encoder.from_json(header["encoder"]), tuple(header["classes"])
-    if header["task"] not in ("classification", "regression"):
+    task, offset = header["task"], header.get("offset")
+    if task not in TASKS:
         raise ValueError("its task is unknown")
     estimator: Any
     if "fit" not in header:
         # Written by a version that did not store the posterior.
         estimator = _fitted_again(header, arrays, len(encoder.feature_names))
-    elif header["task"] == "classification":
+    elif task in WITH_CLASSES:
         codes = np.arange(len(classes))
-        estimator = restored(_classifier(None, header["settings"]), header, arrays, codes)
+        estimator = restored(_classifier(None, header), header, arrays, codes)
     else:
-        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None, inference="exact")
+        how = str(header.get("inference", "exact"))
+        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None, inference=how)
         estimator = restored(empty, header, arrays)
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
-    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+    added = None if offset is None else Offset(str(offset["column"]), bool(offset["is_exposure"]))
+    return Model(estimator, encoder, task, str(header["target"]), classes, added)
 
 
 def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:
@@ -261,15 +210,20 @@ def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: 
         if sorted(np.unique(y)) != list(range(len(header["classes"]))):
             raise ValueError("the labels do not match the classes")
         parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
-        estimator = start_from(_classifier(parts[0], header["settings"]), parts)
+        estimator = start_from(_classifier(parts[0], header), parts)
     with warnings.catch_warnings():
         # It was reported when the model was fitted.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)
 
 
-def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
-    names = {name: settings[name] for name in ("inference", "likelihood")}
-    if names["inference"] not in METHODS or names["likelihood"] not in REGISTRY:
+def _classifier(kernel: Any, header: dict[str, Any]) -> Any:
+    settings = header["settings"]
+    given = Settings(inference=settings["inference"], likelihood=settings["likelihood"])
+    name = likelihood_of(header["task"], given)
+    if given.inference not in METHODS or name not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
-    return GaussianProcessClassifier(kernel, optimizer=None, warm_start=True, **names)
+    # Files of earlier versions have a model of each class.
+    split = str(header.get("multi_class", "one_vs_rest"))
+    options = {"inference": given.inference, "likelihood": name, "multi_class": split}
+    return GaussianProcessClassifier(kernel, optimizer=None, warm_start=True, **options)

@@ -9,9 +9,10 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.tables.columns import Labels, labels_of, role_of
-from cavity.tables.encoded import EncodedRows, chosen_rows, encoded, encoded_in_batches
+from cavity.tables.encoded import EncodedRows, Inputs, chosen_rows, encoded, encoded_in_batches
 from cavity.tables.encoding import Encoder, Role
 from cavity.tables.facts import facts_of
+from cavity.tables.offsets import Offset
 from cavity.tables.output import TableError
 from cavity.tables.table import StoredTable, Table, faster
 
@@ -83,7 +84,8 @@ class Prepared:
     ``classes[k]``; in regression, which has no classes, y is the target itself. Row numbers are
     the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
     the same way; notes have a sentence for each decision about the data. ``stored`` reads the
-    inputs of a large table.
+    inputs of a large table. ``offset`` is what is added to the latent function in each training
+    row, ``offset_test`` in each test row, and ``offset_from`` the column that they come from.
     """
 
     X: Any
@@ -100,6 +102,9 @@ class Prepared:
     counts: dict[str, int]
     source: str
     stored: EncodedRows | None = None
+    offset: Array | None = None
+    offset_test: Array | None = None
+    offset_from: Offset | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -122,6 +127,7 @@ class Prepared:
         strata = self.y if self.classes else np.zeros(len(self.y), dtype=np.int64)
         places = _draw(strata, min(size, len(self.y)), np.random.default_rng(seed))
         parts = {"y": self.y[places], "rows": self.rows[places]}
+        parts["offset"] = None if self.offset is None else self.offset[places]
         return replace(self, X=self.inputs_at(places), stored=None, **parts)
 
 
@@ -135,19 +141,24 @@ def prepare(
     max_rows: int | None = None,
     test_size: float = 0.0,
     seed: int = 0,
+    order: Sequence[str] = (),
+    offset: Offset | None = None,
 ) -> Prepared:
     """Turn a table into inputs and targets.
 
-    A shipped data set has a default target. The task, unless given, is regression if the target is
-    numeric and has a fractional value or more than 20 different ones, else classification. The
+    A shipped data set has a default target and task; else `decided` in task.py gives the task.
+    ``order`` has the classes of the task "ordinal", the lowest first; numbers have their own. The
     columns in ``drop`` are left out; those in ``keep`` are used although a rule would drop them.
     If there are more than ``max_rows`` rows, the training rows are drawn at random, classes in
     proportion, and the others are held out. ``test_size`` is the share of the rows to hold out,
     or their number if it is one or more.
     """
     table = faster(table)
-    labels = labels_of(table, target, task, (*drop, *keep))
-    roles = _roles(table, labels.target, drop, keep)
+    if offset is None and table.exposure and target in (None, table.target):
+        offset = Offset(table.exposure, is_exposure=True)
+    apart = [] if offset is None else [offset.column]
+    labels = labels_of(table, target, task, (*drop, *keep, *apart), order)
+    roles = _roles(table, [labels.target, *apart], drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
     rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
     encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
@@ -157,11 +168,32 @@ def prepare(
     return Prepared(
         *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
         *(labels.task, labels.target, labels.classes, made.encoder),
-        notes=[*table.remarks, *notes],
+        notes=[*table.remarks, *_said(labels.note, offset), *notes],
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
+        **_offsets(table, offset, labels, chosen, made),
     )
+
+
+def _said(how_decided: str, offset: Offset | None) -> list[str]:
+    """Return the notes about the task and the offset, if there are any."""
+    return [note for note in (how_decided, "" if offset is None else offset.note) if note]
+
+
+def _offsets(
+    table: Table | StoredTable, offset: Offset | None, labels: Labels, chosen: Chosen, inputs: Inputs
+) -> dict[str, Any]:
+    """Return what is added in training and test rows, and where it comes from."""
+    if offset is None:
+        return {}
+    if not isinstance(inputs.X, np.ndarray):
+        problem = "an offset or exposure needs inputs in memory: sample the table with --rows."
+        raise TableError(table.source, problem, column=offset.column)
+    added = offset.of(table.column(offset.column), table.source)
+    rows = [labels.rows[part] for part in chosen[:2]]
+    parts = [offset.checked(added[some - 1], table.source, some) for some in rows]
+    return {"offset": parts[0], "offset_test": parts[1], "offset_from": offset}
 
 
 def _chosen(
@@ -182,12 +214,12 @@ def _chosen(
 
 
 def _roles(
-    table: Table | StoredTable, target: str, drop: Sequence[str], keep: Sequence[str]
+    table: Table | StoredTable, apart: Sequence[str], drop: Sequence[str], keep: Sequence[str]
 ) -> dict[str, Role]:
     known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
     known = {name: role for name, role in known.items() if name not in keep}
     known |= {name: Role("dropped", "it was left out on request") for name in drop}
-    others = [name for name in table.schema if name != target]
+    others = [name for name in table.schema if name not in apart]
     facts = facts_of(table, [name for name in others if name not in known])
     roles = {name: known.get(name) or role_of(facts[name], table, name in keep) for name in others}
     if all(role.kind == "dropped" for role in roles.values()):
