@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from cavity import __version__, compare_inference
 from cavity.report import parts
 from cavity.report.inputs import inputs_of
+from cavity.report.scores import held_out_of, left_out_of
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
@@ -140,7 +141,8 @@ def analyse(
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    about_rows = parts.rows_of(data, fitted, settings.seed)
+    left_out, held_out = left_out_of(data, fitted), held_out_of(data, fitted)
+    about_rows = parts.rows_of(data, left_out, held_out, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = plain(inputs_of(data, fitted, settings.seed))
     tell("comparing inference methods")

@@ -1,9 +1,9 @@
-"""The parts of an analysis: scores, calibration, rows to check, learning curve, kernel."""
+"""The parts of an analysis: calibration, rows to check, learning curve, kernel."""
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,11 +11,10 @@ from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.metrics import confusion_matrix
 
-from cavity import cross_val_tuned, learning_curve
+from cavity import learning_curve
 from cavity.arrays import Array
-from cavity.model_selection.leave_one_out import inputs_help, loo_class_losses
 from cavity.model_selection.suspects import most_doubtful
-from cavity.resampling.scores import Losses, class_scores, target_scores
+from cavity.report.scores import Summary, Unseen, scores_of, verdict_of
 from cavity.tables.prepare import Prepared
 
 _MOST_EXAMPLES = 10
@@ -32,103 +31,23 @@ _FACTORS = np.geomspace(1.0, 4.0, 9)
 """From the present number of rows to four times as many; twice as many is among them."""
 _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 """From the present number of rows to the largest that `LearningCurve.size_for` tries."""
-Summary = dict[str, float]
 
 
-def rows_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
+def rows_of(data: Prepared, left_out: Unseen, held_out: Unseen | None, seed: int) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
-    predicted, guess = left_out_of(data, fitted), without_inputs(data, fitted)
-    left_out, held_out = scores_of(data, fitted, predicted, guess)
     return {
-        "left_out": left_out,
-        "left_out_by": predicted.how,
-        "held_out": held_out,
-        "verdict": verdict_of(data, predicted, guess),
-        "calibration": calibration_of(data, predicted),
-        "confusion": confusion_of(data, predicted),
-        "certainty": certainty_of(data, predicted),
-        **examples_of(data, predicted, seed),
+        "left_out": scores_of(left_out, data.y),
+        "left_out_by": left_out.how,
+        "held_out": held_out and scores_of(held_out, data.y),
+        "verdict": verdict_of(left_out),
+        "calibration": calibration_of(data, left_out),
+        "confusion": confusion_of(data, left_out),
+        "certainty": certainty_of(data, left_out),
+        **examples_of(data, left_out, seed),
     }
 
 
-Guess = tuple[LeftOut, LeftOut | None] | None
-
-
-def verdict_of(data: Prepared, left_out: LeftOut, guess: Guess = None) -> dict[str, Any]:
-    """Return whether the inputs help, with the gain in log loss and its standard error."""
-    without = None if guess is None else guess[0].losses(data.y).log_loss
-    losses = left_out.losses(data.y).log_loss
-    return inputs_help(losses, data.y, classes=bool(data.classes), guess=without)._asdict()
-
-
-def scores_of(
-    data: Prepared, fitted: Any, left_out: LeftOut, guess: Guess = None
-) -> tuple[Summary, Summary | None]:
-    """Return the scores of left-out rows, and those of the held-out rows if there are any.
-
-    ``guess`` has what is predicted without inputs, if it was worked out before.
-    """
-    new = held_out_of(data, fitted)
-    if guess is None:
-        guess = without_inputs(data, fitted)
-    without = guess or (None, None)
-    found = summary_of(data, fitted, left_out, data.y, without[0])
-    return found, None if new is None else summary_of(data, fitted, new, data.y_test, without[1])
-
-
-def summary_of(
-    data: Prepared, fitted: Any, predicted: LeftOut, y: Array, guess: LeftOut | None
-) -> Summary:
-    """Return the scores of predictions of these targets."""
-    losses = predicted.losses(y)
-    if predicted.proba is not None:
-        scores = _of_classes(losses, y, data.y)
-        return scores | (rank_scores(predicted.proba, y, data.y) if data.task == "ordinal" else {})
-    if guess is None:
-        baseline = target_scores(data.y.mean(), data.y.var(), y)
-        return _of_quantities(losses, y, baseline)
-    found = _of_quantities(losses, y, guess.losses(y))
-    return found | more_scores(data.task, fitted.likelihood_, predicted.mean, guess.mean, y)
-
-
-def _of_classes(losses: Losses, y: Array, train: Array) -> Summary:
-    """Summarise scores; the baseline predicts the class frequencies of the training rows."""
-    shares = np.bincount(train) / len(train)
-    return {
-        "rows": len(y),
-        **_average("error", losses.error),
-        **_average("log_loss", losses.log_loss),
-        "brier": float(np.asarray(losses.brier).mean()),
-        "baseline_error": float(np.mean(y != np.argmax(shares))),
-        "baseline_log_loss": float(-np.mean(np.log(shares[y]))),
-    }
-
-
-def _of_quantities(losses: Losses, y: Array, baseline: Losses) -> Summary:
-    """Summarise scores beside those of predictions without inputs."""
-    rmse = math.sqrt(losses.error.mean())
-    return {
-        "rows": len(y),
-        "rmse": rmse,
-        "rmse_se": _standard_error(losses.error) / (2 * rmse),
-        "mae": float(np.mean(np.sqrt(losses.error))),
-        # A single row has no R².
-        "r2": float(1.0 - losses.error.mean() / y.var()) if y.var() > 0.0 else math.nan,
-        **_average("log_loss", losses.log_loss),
-        "baseline_rmse": math.sqrt(baseline.error.mean()),
-        "baseline_log_loss": float(baseline.log_loss.mean()),
-    }
-
-
-def _average(name: str, values: Array) -> Summary:
-    return {name: float(values.mean()), f"{name}_se": _standard_error(values)}
-
-
-def _standard_error(values: Array) -> float:
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
-def confusion_of(data: Prepared, left_out: LeftOut) -> list[list[int]] | None:
+def confusion_of(data: Prepared, left_out: Unseen) -> list[list[int]] | None:
     """Return the counts of true (rows) and predicted (columns) classes of left-out rows."""
     if left_out.proba is None:
         return None
@@ -136,7 +55,7 @@ def confusion_of(data: Prepared, left_out: LeftOut) -> list[list[int]] | None:
     return list(confusion_matrix(data.y, predicted, labels=codes).tolist())
 
 
-def calibration_of(data: Prepared, left_out: LeftOut) -> list[dict[str, Any]]:
+def calibration_of(data: Prepared, left_out: Unseen) -> list[dict[str, Any]]:
     """Return class and bins for the second of two classes or for each of several.
 
     In regression there is one entry, whose class is None: the share of targets inside central
@@ -145,7 +64,7 @@ def calibration_of(data: Prepared, left_out: LeftOut) -> list[dict[str, Any]]:
     proba = left_out.proba
     if proba is None:
         levels = (np.arange(1, 10) / 10).tolist()
-        bins = [_observed(level, left_out.inside(data.y, level)) for level in levels]
+        bins = [_observed(level, left_out.inside(level)) for level in levels]
         return [{"class": None, "bins": bins}]
     events = [1] if len(data.classes) == 2 else range(len(data.classes))
     return [
@@ -180,7 +99,7 @@ def _observed(predicted: float, happened: Array) -> Summary:
     }
 
 
-def certainty_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
+def certainty_of(data: Prepared, left_out: Unseen) -> dict[str, Any]:
     """Return how certain the predictions of left-out rows are, counted over all rows.
 
     A histogram has edges and counts by kind: right and wrong by the probability of the predicted
@@ -193,7 +112,7 @@ def certainty_of(data: Prepared, left_out: LeftOut) -> dict[str, Any]:
         std, n = np.sort(left_out.std), len(left_out.std)
         reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
         edges = np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1)
-        inside = left_out.inside(data.y, 0.95)
+        inside = left_out.inside(0.95)
         about = {"middle": std[n // 2], "high": std[math.ceil(0.95 * n) - 1]}
         return {**about, "inside": inside.mean(), **_histogram({"rows": std}, edges)}
     probability = left_out.proba.max(axis=1)
@@ -213,13 +132,13 @@ def _histogram(kinds: dict[str, Array], edges: Array) -> dict[str, Any]:
     return {"edges": edges, "counts": counts}
 
 
-def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
+def examples_of(data: Prepared, left_out: Unseen, seed: int) -> dict[str, Any]:
     """Return the fields points, least_certain, suspects and inputs of an analysis."""
     proba, every = left_out.proba, np.arange(len(data.y))
     if proba is not None:
         uncertainty, doubt = -proba.max(axis=1), -proba[every, data.y]
     else:
-        uncertainty, doubt = left_out.std, np.abs(left_out.deviations(data.y))
+        uncertainty, doubt = left_out.std, np.abs(left_out.deviations)
     few = [most_doubtful(values, _MOST_EXAMPLES) for values in (uncertainty, doubt)]
     least_certain, suspects = (_records_of(data, left_out, places) for places in few)
     if len(every) > MOST_POINTS:
@@ -235,10 +154,10 @@ def examples_of(data: Prepared, left_out: LeftOut, seed: int) -> dict[str, Any]:
     }
 
 
-def _records_of(data: Prepared, left_out: LeftOut, places: Array) -> list[dict[str, Any]]:
+def _records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
     points = _points_of(data, left_out, places)
     if left_out.proba is None:
-        points |= {"z": left_out.deviations(data.y)[places]}
+        points |= {"z": left_out.deviations[places]}
     return records(points)
 
 
@@ -247,7 +166,7 @@ def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _points_of(data: Prepared, left_out: LeftOut, places: Array) -> dict[str, Array]:
+def _points_of(data: Prepared, left_out: Unseen, places: Array) -> dict[str, Array]:
     points = {"row": data.rows[places], "label": data.y[places]}
     if left_out.proba is None:
         return points | {"prediction": left_out.mean[places], "std": left_out.std[places]}

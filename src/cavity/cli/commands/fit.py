@@ -6,7 +6,8 @@ import click
 
 from cavity.cli.options import opened, print_options, table_options, to_file
 from cavity.report.analysis import about_inducing
-from cavity.report.parts import kernel_text, left_out_of, scores_of
+from cavity.report.parts import kernel_text
+from cavity.report.scores import held_out_of, left_out_of, scores_of
 from cavity.report.summary import quality
 from cavity.report.words import representatives
 from cavity.tables.model import fit_model, save_model
@@ -31,8 +32,9 @@ def fit(output: str, **options: Any) -> None:
     with opened(options) as (terminal, data, settings):
         terminal.stage("tuning the kernel")
         fitted, warned = fit_model(data, settings)
-        predicted = left_out_of(data, fitted)
-        left_out, held_out = plain(scores_of(data, fitted, predicted))
+        predicted, tested = left_out_of(data, fitted), held_out_of(data, fitted)
+        left_out = plain(scores_of(predicted, data.y))
+        held_out = plain(tested and scores_of(tested, data.y))
         save_model(output, data, fitted, settings)
         answer = {
             "model": output,
