@@ -129,11 +129,10 @@ def _words(context: Any, parameter: Any, text: str | None) -> tuple[str, ...]:
 
 def _task_of(options: dict[str, Any]) -> str | None:
     """Return the task that the options say or imply; refuse those that do not go together."""
-    task, order = options["task"], options["order"]
+    task: str | None = options["task"]
     added = [name for name in ("exposure", "offset") if options[name] is not None]
-    implied = {"--order": "ordinal" if order else None, "--exposure": "counts"}
-    if not options["exposure"]:
-        implied["--exposure"] = None
+    implied = {"--order": "ordinal" if options["order"] else None}
+    implied["--exposure"] = "counts" if options["exposure"] else None
     problem = ""
     for option, needed in implied.items():
         if needed is not None and task not in (None, needed):

@@ -18,7 +18,9 @@ from cavity.likelihoods.softmax import Softmax
 from cavity.priors import ClassLabels, ClassPrior, ScorePrior
 from cavity.sites import Rows
 
-_METHODS = ("ep", "laplace", "variational", "naive")
+JOINT_METHODS = {"probit": ("ep", "laplace", "naive", "variational"), "logit": ("laplace",)}
+"""For each likelihood, the inferences that all classes as one problem go with."""
+_METHODS = JOINT_METHODS["probit"]
 
 
 def latents_of(classifier: Any, split: Coding) -> Latents:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.metrics import confusion_matrix
@@ -35,10 +34,11 @@ _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 
 def rows_of(data: Prepared, left_out: Unseen, held_out: Unseen | None, seed: int) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
+    ordered = data.task == "ordinal"
     return {
-        "left_out": scores_of(left_out, data.y),
+        "left_out": scores_of(left_out, data.y, ordered=ordered),
         "left_out_by": left_out.how,
-        "held_out": held_out and scores_of(held_out, data.y),
+        "held_out": held_out and scores_of(held_out, data.y, ordered=ordered),
         "verdict": verdict_of(left_out),
         "calibration": calibration_of(data, left_out),
         "confusion": confusion_of(data, left_out),
@@ -155,10 +155,7 @@ def examples_of(data: Prepared, left_out: Unseen, seed: int) -> dict[str, Any]:
 
 
 def _records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
-    points = _points_of(data, left_out, places)
-    if left_out.proba is None:
-        points |= {"z": left_out.deviations[places]}
-    return records(points)
+    return records(_points_of(data, left_out, places))
 
 
 def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]]:
@@ -169,7 +166,8 @@ def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]
 def _points_of(data: Prepared, left_out: Unseen, places: Array) -> dict[str, Array]:
     points = {"row": data.rows[places], "label": data.y[places]}
     if left_out.proba is None:
-        return points | {"prediction": left_out.mean[places], "std": left_out.std[places]}
+        points |= {"prediction": left_out.mean[places], "std": left_out.std[places]}
+        return points | {"z": left_out.deviations[places]}
     names = np.array([str(name) for name in data.classes], dtype=object)
     proba, codes = left_out.proba[places], data.y[places]
     return points | {
@@ -201,6 +199,7 @@ def curve_of(
             train_sizes=sizes,
             resampling=resampling,
             n_kernels=_KERNELS,
+            offset=data.offset,
         )
 
 

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,22 +65,22 @@ def left_out_of(data: Prepared, fitted: Any) -> Unseen:
     Leave-one-out accounts for the tuning to first order, which is enough if there are many rows;
     every fold is tuned again.
     """
-    n, how = len(data.y), f"{FOLDS}-fold cross-validation"
+    n = len(data.y)
     believable = n < 2 * FOLDS or n > MANY or fitted.loo_is_believable_
+    how = "leave-one-out" if believable else f"{FOLDS}-fold cross-validation"
     if not is_gaussian(fitted):
+        by_folds = partial(cross_val_predictive, X=data.X, offset=data.offset, cv=FOLDS)
+        found = (left_out_predictive if believable else by_folds)(fitted, y=data.y)
         guess = left_out_predictive(without_inputs(data, fitted), data.y)
-        if believable:
-            return of_any(fitted, "leave-one-out", data.y, left_out_predictive(fitted, data.y), guess)
-        found = cross_val_predictive(fitted, data.X, data.y, data.offset, FOLDS)
         return of_any(fitted, how, data.y, found, guess)
     if believable:
         if data.classes:
-            return left_out_classes("leave-one-out", data.y, fitted.loo_proba_)
-        return of_targets("leave-one-out", data.y, fitted.loo_mean_, fitted.loo_std_)
-    found = cross_val_tuned(fitted, data.X, data.y, cv=FOLDS, offset=data.offset)
+            return left_out_classes(how, data.y, fitted.loo_proba_)
+        return of_targets(how, data.y, fitted.loo_mean_, fitted.loo_std_)
+    folds = cross_val_tuned(fitted, data.X, data.y, cv=FOLDS, offset=data.offset)
     if data.classes:
-        return left_out_classes(how, data.y, found)
-    return of_targets(how, data.y, *found)
+        return left_out_classes(how, data.y, folds)
+    return of_targets(how, data.y, *folds)
 
 
 def held_out_of(data: Prepared, fitted: Any) -> Unseen | None:
@@ -145,12 +146,17 @@ def verdict_of(left_out: Unseen) -> dict[str, Any]:
     return inputs_help(losses, left_out.y, classes=classes, guess=guess)._asdict()
 
 
-def scores_of(unseen: Unseen, train: Array) -> Summary:
-    """Return the scores of predictions, and of a guess without inputs from the training targets."""
-    return _of_targets(unseen, train) if unseen.proba is None else _of_classes(unseen, train)
+def scores_of(unseen: Unseen, train: Array, *, ordered: bool = False) -> Summary:
+    """Return the scores of predictions, and of a guess without inputs from the training targets.
+
+    ``ordered`` says whether the classes are in an order.
+    """
+    if unseen.proba is None:
+        return _of_targets(unseen, train)
+    return _of_classes(unseen, train, ordered)
 
 
-def _of_classes(unseen: Unseen, train: Array) -> Summary:
+def _of_classes(unseen: Unseen, train: Array, ordered: bool) -> Summary:
     """Summarise scores; the baseline predicts the class frequencies of the training rows."""
     y, losses, shares = unseen.y, unseen.losses, np.bincount(train) / len(train)
     return {
@@ -160,6 +166,16 @@ def _of_classes(unseen: Unseen, train: Array) -> Summary:
         "brier": float(np.asarray(losses.brier).mean()),
         "baseline_error": float(np.mean(y != np.argmax(shares))),
         "baseline_log_loss": float(-np.mean(np.log(shares[y]))),
+        **(_ranks(unseen.proba, y, shares) if ordered else {}),
+    }
+
+
+def _ranks(proba: Array, y: Array, shares: Array) -> Summary:
+    """Return by how many ranks the middle of each prediction is off, and that of the shares."""
+    middle, usual = (np.argmax(np.cumsum(p, axis=-1) >= 0.5, axis=-1) for p in (proba, shares))
+    return {
+        **_average("ranks_off", np.abs(middle - y)),
+        "baseline_ranks_off": float(np.mean(np.abs(usual - y))),
     }
 
 
@@ -181,6 +197,7 @@ def _of_targets(unseen: Unseen, train: Array) -> Summary:
         **_explained(unseen.deviance),
         **_average("log_loss", losses.log_loss),
         "baseline_rmse": math.sqrt(baseline.error.mean()),
+        "baseline_mae": float(np.mean(np.sqrt(baseline.error))),
         "baseline_log_loss": float(baseline.log_loss.mean()),
     }
 

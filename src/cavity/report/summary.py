@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from cavity.estimators.columns import columns
 from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
-from cavity.report.words import representatives
+from cavity.report.words import representatives, taken_as
 
 _MOST_INPUTS = 10
 
@@ -41,7 +41,7 @@ def _data(analysis: Analysis) -> list[str]:
     classes = f" ({', '.join(data.classes)})" if data.classes else ""
     title = (
         f"{data.source}: {counts['rows_trained_on']:,} training{test} rows, "
-        f"{counts['inputs']} inputs, predicting {data.target}{classes} by {data.task}."
+        f"{counts['inputs']} inputs, predicting {data.target}{classes} {taken_as(data.task)}."
     )
     return [title, *(f"  {note}" for note in data.notes)]
 
@@ -70,7 +70,7 @@ def quality(left_out: Record, held_out: Record | None, how: str) -> list[str]:
     rows = [(how, left_out), ("on the test rows", held_out)]
     lines = [
         f"  {name + ':':34s}{key} {_with_error(scores, key)}, "
-        f"log loss {_with_error(scores, 'log_loss')}"
+        f"log loss {_with_error(scores, 'log_loss')}{_more(scores)}"
         for name, scores in rows
         if scores
     ]
@@ -81,6 +81,12 @@ def quality(left_out: Record, held_out: Record | None, how: str) -> list[str]:
         f"log loss {best['baseline_log_loss']:.3f}"
     )
     return ["How good is it?", *lines, baseline]
+
+
+def _more(scores: Record) -> str:
+    """Return the scores that only some tasks have."""
+    found = {"ranks_off": "ranks off", "d2": "D²"}
+    return "".join(f", {name} {scores[key]:.3f}" for key, name in found.items() if key in scores)
 
 
 def _with_error(scores: Record, key: str) -> str:

@@ -134,8 +134,8 @@ def _refuse_as_numbers(y: Array, rows: Array, task: str, source: str, target: st
     if np.ptp(y) == 0.0:
         problem = f"every row has the value {y[0]:g}; there is nothing to predict."
         raise TableError(source, problem, column=target)
-    wrong = np.flatnonzero((y < 0.0) | (y % 1.0 != 0.0)) if task == "counts" else []
-    if len(wrong):
+    wrong = np.flatnonzero((y < 0.0) | (y % 1.0 != 0.0))
+    if task == "counts" and len(wrong):
         problem = f"{y[wrong[0]]:g} is not a count 0, 1, 2, ...: correct it, or use another --task."
         raise TableError(source, problem, column=target, row=int(rows[wrong[0]]))
 
@@ -177,8 +177,8 @@ def _known(column: pl.Series, source: str) -> Array:
 def _classes(
     column: pl.Series, source: str, task: str, order: Sequence[str]
 ) -> tuple[Array, tuple[Any, ...]]:
-    if column.dtype == pl.Enum and not order:
-        order = column.dtype.categories.filter(column.dtype.categories.is_in(column)).to_list()
+    if isinstance(column.dtype, pl.Enum) and not order:
+        order = [name for name in column.dtype.categories if (column == name).any()]
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     values = column.unique().sort()

@@ -14,6 +14,8 @@ from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+from cavity.estimators.fitted import fitted_model
+from cavity.estimators.joint import JOINT_METHODS
 from cavity.tables.prepare import Prepared
 
 COUNTS = ("poisson", "negative_binomial")
@@ -21,8 +23,6 @@ COUNTS = ("poisson", "negative_binomial")
 _MOST_JOINT = 1500, 4000
 """Rows, and rows times classes but one, up to which all classes are one model. The first is what
 an exact fit may have if its kernel is chosen, the second what a learning curve can hold."""
-_JOINT = {"probit": ("ep", "laplace", "naive", "variational"), "logit": ("laplace",)}
-"""Likelihoods and methods that one model of all classes goes with."""
 
 WORDS: dict[str, Callable[[int], Kernel]] = {
     "rbf": lambda d: kernels.RBF(1.0),
@@ -79,9 +79,9 @@ class Settings:
     """How to model the data.
 
     The kernel is what `parse_kernel` takes. The likelihood is for classification, inference for
-    that, for classes in an order and for counts; what else there is has its own. ``restarts`` are additional starts of the tuning.
-    ``inducing`` is the number of inducing points, or None for the estimators' own rule: none for
-    small tables.
+    that, for classes in an order and for counts; what else there is has its own. ``restarts`` are
+    additional starts of the tuning. ``inducing`` is the number of inducing points, or None for the
+    estimators' own rule: none for small tables.
     """
 
     kernel: str = "auto"
@@ -98,6 +98,13 @@ def likelihood_of(task: str, settings: Settings) -> str:
     return {**own, "counts": COUNTS[0], "classification": settings.likelihood}[task]
 
 
+def tuned_likelihood(task: str, settings: Settings, fitted: Any) -> Any:
+    """Return the likelihood of a fitted model, with its tuned parameters if it has any."""
+    if task == "ordinal":
+        return fitted_model(fitted).likelihood
+    return settings.likelihood if task == "classification" else fitted.likelihood_
+
+
 def inference_of(task: str, settings: Settings) -> str:
     """Return the inference of a task; regression and outliers have their own."""
     return "auto" if task in ("regression", "robust") else settings.inference
@@ -110,7 +117,8 @@ def multi_class_of(data: Prepared, settings: Settings) -> str:
     """
     rows, size = _MOST_JOINT
     fits = len(data.y) <= rows and len(data.y) * (len(data.classes) - 1) <= size
-    goes = settings.inference in _JOINT.get(settings.likelihood, ()) and not settings.inducing
+    goes = settings.inference in JOINT_METHODS.get(settings.likelihood, ())
+    goes &= not settings.inducing
     return "multinomial" if fits and goes else "one_vs_rest"
 
 
@@ -125,7 +133,9 @@ def classes_note(data: Prepared, settings: Settings) -> str:
         f"Each of the {len(data.classes)} classes has a model of its own, this class against the "
         f"rest: one model of all classes is used up to {rows:,} rows, with rows × (classes − 1) up "
         f"to {size:,}, without --inducing, and with "
-        + ", or ".join(f"--likelihood {name} and {' or '.join(m)}" for name, m in _JOINT.items())
+        + ", or ".join(
+            f"--likelihood {name} and {' or '.join(m)}" for name, m in JOINT_METHODS.items()
+        )
         + "."
     )
 
@@ -161,7 +171,7 @@ def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
         wider, more = fitted_as(data, wider)
         evidences = [e.log_marginal_likelihood_value_ for e in (estimator, wider)]
         price = 0.5 * math.log(len(data.y))
-        note = _counts_note(*evidences, price)
+        note = _counts_note(evidences[0], evidences[1], price)
         if evidences[1] - evidences[0] > price:
             estimator, warned = wider, more
     if note and note not in data.notes:

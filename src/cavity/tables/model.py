@@ -1,5 +1,6 @@
 """Fitted models that take tables, and their files."""
 
+import math
 import os
 import warnings
 from collections import Counter
@@ -55,6 +56,7 @@ _MOST_REFITTED = 3_000
 _ENDS = (0.025, 0.975)
 _TWO_SIDED_95 = float(ndtri(_ENDS[1]))
 
+
 @dataclass(frozen=True)
 class Model:
     """A fitted estimator that takes tables."""
@@ -92,7 +94,8 @@ class Model:
 
         The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
         ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation (of counts and of quantities with outliers, its quantiles). After each part ``advance`` is called with its number of rows. ``unseen``
+        new observation (of counts and of quantities with outliers, its quantiles). After each part
+        ``advance`` is called with its number of rows. ``unseen``
         counts, for each column, the rows with a category that was not in the training rows.
         """
         answer = self._classes if self.classes else self._quantities
@@ -132,6 +135,8 @@ class Model:
         if self.task != "regression":
             found = self.estimator.predict_quantiles(X, _ENDS, **added)
             ends = dict(zip(ends, found.T, strict=True))
+            # A Student t of two degrees of freedom or fewer has no variance.
+            std = pl.Series(std).replace(math.inf, None)
         return pl.DataFrame({"prediction": mean, "std": std, **ends})
 
 
@@ -225,5 +230,6 @@ def _classifier(kernel: Any, header: dict[str, Any]) -> Any:
         raise ValueError("its inference or likelihood is unknown")
     # Files of earlier versions have a model of each class.
     split = str(header.get("multi_class", "one_vs_rest"))
-    options = {"inference": given.inference, "likelihood": name, "multi_class": split}
-    return GaussianProcessClassifier(kernel, optimizer=None, warm_start=True, **options)
+    options: dict[str, Any] = {"likelihood": name, "multi_class": split}
+    options |= {"inference": given.inference, "warm_start": True}
+    return GaussianProcessClassifier(kernel, optimizer=None, **options)

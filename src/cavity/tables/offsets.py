@@ -27,7 +27,9 @@ class Offset:
         """Return what is added in rows of these numbers; raise an error if one has nothing."""
         wrong = np.flatnonzero(np.isnan(added))
         if len(wrong):
-            problem = "is missing" if not self.is_exposure else "an exposure must be a positive number"
+            problem = (
+                "is missing" if not self.is_exposure else "an exposure must be a positive number"
+            )
             problem = f"{problem}: correct it, or leave the row out."
             raise TableError(source, problem, column=self.column, row=int(rows[wrong[0]]))
         return added

@@ -182,7 +182,11 @@ def _said(how_decided: str, offset: Offset | None) -> list[str]:
 
 
 def _offsets(
-    table: Table | StoredTable, offset: Offset | None, labels: Labels, chosen: Chosen, inputs: Inputs
+    table: Table | StoredTable,
+    offset: Offset | None,
+    labels: Labels,
+    chosen: Chosen,
+    inputs: Inputs,
 ) -> dict[str, Any]:
     """Return what is added in training and test rows, and where it comes from."""
     if offset is None:
