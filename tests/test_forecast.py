@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_curve
 from cavity.model_selection.forecast import ErrorTrend, forecast_sizes, sampling_error
+from cavity.model_selection.forecast_law import ForecastLaw
 
 SIZES = forecast_sizes(200)
 CLF = GaussianProcessClassifier(4.0 * RBF(1.5), optimizer=None)
@@ -105,6 +106,63 @@ def test_size_for_inverts_the_forecast(seed):
     assert trend(n).value <= target < trend(n - 1).value
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("positive", [True, False])
+def test_probability_is_of_the_law_of_the_interval(seed, positive):
+    """Between the ends of an interval lies its level, and half of that on both sides of the value.
+
+    A squared error may have the end of its interval at zero, below which nothing lies.
+    """
+    trend = noisy_trend(seed, positive)
+    for level in (0.5, 0.8, 0.9, 0.99):
+        for n in (150.0, 200.0, 400.0, 1e4):
+            found, law = trend(n, level), trend.law(n)
+            assert law.probability(float(found.value)) == pytest.approx(0.5, abs=1e-9)
+            assert law.probability(float(found.high)) == pytest.approx(0.5 + level / 2, abs=1e-9)
+            if found.low > 0.0 or not positive:
+                below = law.probability(float(found.low))
+                assert below == pytest.approx(0.5 - level / 2, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_probability_grows_with_goal_and_rows(seed):
+    """An easier goal is likelier to be met, and so is the same goal with more rows."""
+    trend = noisy_trend(seed)
+    sizes = np.geomspace(trend.last, 100.0 * trend.last, 200)
+    goals = np.linspace(0.0, 1.0, 101)
+    p = np.stack([trend.law(sizes).probability(goal) for goal in goals])
+    assert np.all(np.diff(p, axis=0) >= 0.0)
+    # At the very end of the data what the best fit misses there may still rise as it fades.
+    assert np.all(np.diff(p, axis=1) >= -2e-3)
+
+
+def test_certain_forecast():
+    """Without any uncertainty a goal is met or not."""
+    law = ForecastLaw(np.array([0.2, 0.3]), np.zeros(2), np.zeros(2), 0.0)
+    assert_allclose(law.probability(0.25), [1.0, 0.0])
+    assert_allclose(law.quantile(0.9), [0.2, 0.3])
+
+
+def test_goals_beyond_all_values():
+    """Every error rate is at most one, and none is below zero."""
+    law = ForecastLaw(np.array(0.5), np.array(0.1), np.array(0.1), 0.5, 0.0, 1.0)
+    assert law.probability(1.0) == 1.0
+    assert law.probability(-0.01) == 0.0
+    assert 0.0 < law.probability(0.0) < law.probability(0.99) < 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_size_for_a_probability(seed):
+    """The size reaches the probability, one example fewer does not, and one half is the default."""
+    trend = noisy_trend(seed)
+    start, end = trend(trend.last).value, trend(5.0 * trend.last).value
+    target = float(0.5 * (start + end)) + 0.01
+    assert trend.size_for(target, 0.5) == trend.size_for(target)
+    n = trend.size_for(target, 0.6)
+    assert trend.law(n).probability(target) >= 0.6 > trend.law(n - 1).probability(target)
+    assert n > trend.size_for(target)
+
+
 def test_size_for_unreachable():
     """A target below the floor is reached at no size."""
     trend = ErrorTrend(SIZES, power_law(SIZES, a=0.2), 0.01)
@@ -153,6 +211,18 @@ def test_size_for_of_a_curve_agrees_with_forecast(curve):
     target = curve.forecast(300, "log_loss").value
     assert curve.size_for(log_loss=target) == pytest.approx(300, abs=1)
     assert curve.size_for(error=1e-6) is None
+
+
+def test_probability_of_a_curve_agrees_with_forecast(curve):
+    """The ends of the 80 % interval are goals that are met with 10 and 90 %; sizes go far out."""
+    ahead = curve.forecast(300, "log_loss", level=0.8)
+    assert curve.probability(300, log_loss=ahead.low) == pytest.approx(0.1, abs=1e-9)
+    assert curve.probability(300, log_loss=ahead.high) == pytest.approx(0.9, abs=1e-9)
+    found = curve.probability([80, 800, np.inf], error=ahead.value)
+    assert found.shape == (3,)
+    assert np.all(np.diff(found) >= 0.0)
+    n = curve.size_for(log_loss=ahead.high, probability=0.9)
+    assert n == pytest.approx(300, abs=1)
 
 
 @pytest.mark.parametrize("measure", ["error", "log_loss"])
@@ -211,6 +281,10 @@ def test_simulation_says_nothing_below_its_sizes():
         (lambda c: c.forecast(10, measure="accuracy"), "'error' or 'log_loss'"),
         (lambda c: c.size_for(), "one target"),
         (lambda c: c.size_for(error=0.1, log_loss=0.3), "one target"),
+        (lambda c: c.size_for(error=np.nan), "no finite number"),
+        (lambda c: c.size_for(error=0.1, probability=1.0), "between 0 and 1"),
+        (lambda c: c.probability(100), "one target"),
+        (lambda c: c.probability(0, error=0.1), "at least 1"),
     ],
 )
 def test_bad_input(curve, call, message):

@@ -1,19 +1,25 @@
 """The report page, opened in a real browser."""
 
-import base64
-import json
 import re
-import shutil
 
 import numpy as np
 import polars as pl
 import pytest
+from browser import (
+    NAMES,
+    NASTY,
+    QUICK,
+    ROWS,
+    WIDTHS,
+    check_whole,
+    keep,
+    numbers_of,
+    show,
+)
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel
 
 from cavity import learning_curve
-from cavity.cli import main
 from cavity.report.analysis import analyse, compare_methods
-from cavity.report.page import render
 from cavity.report.parts import calibration, kernel_text
 from cavity.report.sections.inputs import inputs
 from cavity.report.sections.model import _between
@@ -23,123 +29,6 @@ from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
 from cavity.tables.prepare import prepare
 from cavity.tables.read import Table, read_table
-
-WIDTHS = {"wide": 1280, "phone": 390}
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-sync",
-    "--no-first-run",
-)
-# What a spreadsheet may hold, and a page must not obey.
-NASTY = "<script>document.title='owned'</script>\"'&{{7*7}}</script> ✓ é"
-# One length scale is tuned in a tenth of the time that thirty take.
-QUICK = Settings("rbf")
-ROWS = 80
-NAMES = ("breast_cancer", "wine", "boston", "small", "nasty")
-
-
-def small_table(name="few.csv", label="yes", column="x"):
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=20)
-    classes = np.where(x + rng.normal(size=20) > 0, label, "no")
-    frame = pl.DataFrame({column: x, "colour": ["red", "blue"] * 10, "target": classes})
-    return Table(frame, name, "target")
-
-
-def table_of(name):
-    if name == "small":
-        return small_table()
-    if name == "nasty":
-        return small_table(NASTY, NASTY, NASTY)
-    return read_table(name)
-
-
-@pytest.fixture(scope="session")
-def pages(tmp_path_factory):
-    """Write each page once; Pima's by the command itself."""
-    folder, written = tmp_path_factory.mktemp("pages"), {}
-
-    def page(name):
-        if name not in written:
-            path = folder / f"{name}.html"
-            if name == "pima":
-                assert main(["report", "pima", "--quiet", "-o", str(path)]) == 0
-            else:
-                data = prepare(table_of(name), max_rows=ROWS)
-                path.write_text(render(analyse(data, QUICK, command="cavity")), encoding="utf-8")
-            written[name] = path
-        return written[name]
-
-    return page
-
-
-@pytest.fixture(scope="session")
-def driver(tmp_path_factory):
-    for name in ("chromium", "chromedriver"):
-        if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    service = pytest.importorskip("selenium.webdriver.chrome.service")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=service.Service(shutil.which("chromedriver")))
-    yield found
-    found.quit()
-
-
-def show(driver, path, scheme="light", width="wide"):
-    """Open a page, wait for its charts, and return what it asked for besides itself."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    scheme = {"name": "prefers-color-scheme", "value": scheme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-    size = {"width": WIDTHS[width], "height": 900, "deviceScaleFactor": 1}
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {**size, "mobile": width == "phone"}
-    )
-    driver.get_log("browser"), driver.get_log("performance")
-    driver.get(path.as_uri())
-    drawn = "return document.documentElement.hasAttribute('data-drawn')"
-    WebDriverWait(driver, 20).until(lambda d: d.execute_script(drawn))
-    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    return [p["request"]["url"] for p in sent if p["request"]["url"] != path.as_uri()]
-
-
-def keep(driver, request, name):
-    folder = request.config.rootpath / "tests" / "screenshots"
-    folder.mkdir(exist_ok=True)
-    taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
-    (folder / f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
-
-
-def charts_without_marks(driver):
-    return driver.execute_script(
-        "return [...document.querySelectorAll('.chart')].filter(c => !c.querySelector("
-        "'svg .mark-symbol path, svg .mark-rect path, svg .mark-line path')).map(c => c.id)"
-    )
-
-
-def numbers_of(path):
-    text = path.read_text("utf-8")
-    return json.loads(re.search(r'id="numbers">(.*?)</script>', text, re.S)[1])
-
-
-def check_whole(driver, path, **look):
-    assert show(driver, path, **look) == []
-    assert driver.get_log("browser") == []
-    assert driver.execute_script("return document.querySelectorAll('.chart').length") >= 6
-    assert charts_without_marks(driver) == []
-    wide, room = driver.execute_script(
-        "return [document.documentElement.scrollWidth, window.innerWidth]"
-    )
-    assert wide <= room
 
 
 @pytest.mark.parametrize("width", WIDTHS)

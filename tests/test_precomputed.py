@@ -70,20 +70,22 @@ def test_uneven_variances_have_to_be_given():
     K_new, variance = UNEVEN(X_new, X), UNEVEN.diag(X_new)
     np.testing.assert_array_equal(ours.predict(K_new), same.predict(X_new))
     np.testing.assert_allclose(
-        ours.predict_proba(K_new, prior_variance=variance), same.predict_proba(X_new), atol=1e-7
+        ours.with_prior_variance(variance).predict_proba(K_new),
+        same.predict_proba(X_new),
+        atol=1e-7,
     )
     for found, known in zip(
-        ours.latent_mean_and_variance(K_new, prior_variance=variance),
+        ours.with_prior_variance(variance).latent_mean_and_variance(K_new),
         same.latent_mean_and_variance(X_new),
         strict=True,
     ):
         np.testing.assert_allclose(found, known, atol=1e-7)
-    with pytest.raises(ValueError, match="pass prior_variance"):
+    with pytest.raises(ValueError, match="predict with with_prior_variance"):
         ours.predict_proba(K_new)
     with pytest.raises(ValueError, match=r"must have shape \(9,\); got \(3,\)"):
-        ours.predict_proba(K_new, prior_variance=[1.0, 1.0, 1.0])
+        ours.with_prior_variance([1.0, 1.0, 1.0]).predict_proba(K_new)
     with pytest.raises(ValueError, match="precomputed"):
-        same.predict_proba(X_new, prior_variance=variance)
+        same.with_prior_variance(variance)
 
 
 def test_rows_without_weight_know_their_own_variance():

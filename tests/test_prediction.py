@@ -69,8 +69,9 @@ def test_log_probabilities_down_to_1e_300(likelihood, probability, means):
     model = GaussianProcessClassifier("precomputed", likelihood=likelihood).fit(K, y)
     mean, variance = (a.ravel() for a in np.meshgrid(means, [1e-2, 1.0, 30.0]))
     rows, prior = far_rows(model, mean, variance)
-    found = model.predict_log_proba(rows, prior_variance=prior)
-    latents = zip(*model.latent_mean_and_variance(rows, prior_variance=prior), strict=True)
+    known = model.with_prior_variance(prior)
+    found = known.predict_log_proba(rows)
+    latents = zip(*known.latent_mean_and_variance(rows), strict=True)
     seen = 0
     # What is left of one when 1e-300 is taken off has 300 nines.
     with mpmath.workdps(30):

@@ -15,6 +15,7 @@ from cavity.model_selection import (
     feature_importance,
     learning_curve,
     simulate_learning_curve,
+    suggest,
 )
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "feature_importance",
     "learning_curve",
     "simulate_learning_curve",
+    "suggest",
 ]
 
 

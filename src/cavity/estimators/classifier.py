@@ -6,35 +6,30 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
 from cavity.estimators.blocks import in_blocks, over_blocks
-from cavity.estimators.coding import NO_PROBA
-from cavity.estimators.common import GaussianProcess
-from cavity.estimators.fitted import warn_about, warn_of_loo
+from cavity.estimators.classes import ClassProcess
+from cavity.estimators.fitted import warn_about
 from cavity.estimators.fitting import averaged
-from cavity.estimators.gradients import checked_vectors, class_gradients
 from cavity.estimators.large import classes_in_blocks
 from cavity.estimators.plans import classes_in_memory
 from cavity.estimators.progress import end_fit, whole_fit, with_callbacks
 from cavity.estimators.validation import (
     DENSE_CONSTRAINTS,
     check_offset,
-    check_prior_variance,
     check_tuning,
     is_auto,
     is_table,
     validate_inputs,
 )
-from cavity.inference import second_order_correction
 from cavity.likelihoods import Likelihood, likelihood
 
 
-class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: ignore[misc]
+class GaussianProcessClassifier(ClassProcess):
     """Gaussian process classification by analytic approximate inference.
 
     A drop-in replacement for scikit-learn's class of the same name: its parameters keep their names
@@ -169,7 +164,6 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         self.inducing_points = inducing_points
         self.mean = mean
 
-    classes_: Array
     # Where a warm start begins, for each binary problem.
     _thetas: Sequence[Array] = ()
 
@@ -216,101 +210,22 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
             X = validate_inputs(self, X, reset=False)
             mean = self._model.means(X, check_offset(offset, len(X)))[0]
             return self.classes_[(mean > 0).astype(int)]
-        return self.classes_[np.argmax(self._model.scores(*self._checked(X, None, offset)), axis=1)]
+        return self.classes_[np.argmax(self._model.scores(*self._checked(X, offset)), axis=1)]
 
-    def predict_log_proba(self, X: Any, prior_variance: Any = None, offset: Any = None) -> Array:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
         """Return log class probabilities of each row, accurate far into the tails.
 
-        Columns are in the order of ``classes_``. With kernel="precomputed", ``prior_variance``
-        holds the prior variances of the new examples, of shape (n_samples,). It is not needed if
-        all training variances are equal.
+        Columns are in the order of ``classes_``.
         """
-        check_is_fitted(self, "_model")
-        self._check_has_proba()
+        model = self._with_proba()
         if is_table(X):
-            return over_blocks(self, X, "predict_log_proba", offset=offset)
-        return self._model.scores(*self._checked(X, prior_variance, offset))
+            found: Array = over_blocks(self, X, "predict_log_proba", offset=offset)
+            return found
+        return model.scores(*self._checked(X, offset))
 
-    def predict_proba(self, X: Any, prior_variance: Any = None, offset: Any = None) -> Array:
+    def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """Return class probabilities of each row; otherwise like `predict_log_proba`."""
-        return np.exp(self.predict_log_proba(X, prior_variance, offset))
-
-    def predict_gradient(self, X: Any, of: str = "probability", offset: Any = None) -> Any:
-        """Return how predictions change with the inputs: exact derivatives at each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        of : {"probability", "log_probability", "latent"}
-            What is differentiated. "log_probability" is accurate far into the tails.
-
-        Returns
-        -------
-        gradient : ndarray of shape (n_samples, n_classes, n_features)
-            ∂P(class)/∂x, classes in the order of ``classes_``. With ``of="latent"`` two arrays, for
-            mean and variance of the latent function, of shape (n_samples, n_features); for more
-            than two classes (n_samples, n_problems, n_features), in the order of
-            ``base_estimator_.estimators_``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.gaussian_process.kernels import RBF
-        >>> from cavity import GaussianProcessClassifier
-        >>> X = np.linspace(-2.0, 2.0, 20)[:, None]
-        >>> clf = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, X[:, 0] > 0.0)
-        >>> gradient = clf.predict_gradient([[0.1], [-0.3]])
-        >>> gradient.shape, bool(np.all(gradient[:, 1, 0] > 0.0))
-        ((2, 2, 1), True)
-        """
-        X = checked_vectors(self, X)
-        return class_gradients(self._fitted, X, of, check_offset(offset, len(X)))
-
-    def _check_has_proba(self) -> None:
-        if not self._model.coding.has_proba:
-            raise ValueError(NO_PROBA)
-
-    def _checked(
-        self, X: Any, prior_variance: Any = None, offset: Any = None
-    ) -> tuple[Any, Array | None, Array | None]:
-        X, training = validate_inputs(self, X, reset=False), self._model.processes[0].X_train_
-        given = check_prior_variance(self.kernel, training, prior_variance, len(X))
-        return X, given, check_offset(offset, len(X))
-
-    @property
-    def loo_proba_(self) -> Array:
-        """Leave-one-out class probabilities of the training rows, without refitting.
-
-        They count the tuning: to first order, the row had no part in it. When first asked for,
-        this takes one evaluation of the evidence for each hyperparameter, unless the tuning was
-        hierarchical. If a row has a weight above one, one copy is left out. A row with weight zero
-        gets its ordinary prediction.
-        """
-        check_is_fitted(self, "_model")
-        self._check_has_proba()
-        warn_of_loo(self._model)
-        return np.exp(self._model.loo_scores())
-
-    @property
-    def fixed_kernel_loo_proba_(self) -> Array:
-        """The same with the kernel as tuned on all rows: too good, the more so with many scales."""
-        check_is_fitted(self, "_model")
-        self._check_has_proba()
-        return np.exp(self._model.loo_scores(tuned_without=False))
-
-    @property
-    def evidence_correction_(self) -> float:
-        """Second-order correction of EP's log evidence: the size and sign of its error.
-
-        Like the evidence, it is the mean over the binary problems.
-        """
-        fits = self._fitted.fits
-        if not all(fit.method.corrected and fit.problem.prior.dense for fit in fits):
-            raise AttributeError(
-                "Only the evidence of inference='ep' (with power one, and without inducing points) "
-                "has this correction."
-            )
-        return float(np.mean([second_order_correction(fit) for fit in fits]))
+        return np.exp(self.predict_log_proba(X, offset))
 
     @property
     def base_estimator_(self) -> Any:
@@ -324,13 +239,11 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
         kernels = [process.kernel_ for process in self._fitted.processes]
         return kernels[0] if len(kernels) == 1 else CompoundKernel(kernels)
 
-    def latent_mean_and_variance(
-        self, X: Any, prior_variance: Any = None, offset: Any = None
-    ) -> tuple[Array, Array]:
+    def latent_mean_and_variance(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the latent function at each row.
 
         With multi_class="multinomial" both have a column for each class; otherwise only two classes
-        have one function. ``prior_variance`` is as in `predict_log_proba`.
+        have one function.
         """
         check_is_fitted(self, "_model")
         if len(self._model.processes) > 1:
@@ -338,7 +251,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):  # type: igno
                 "Returning the mean and variance of the latent function f is only supported for "
                 f"binary classification, received {self.n_classes_} classes."
             )
-        mean, spread = self._model.latents(*self._checked(X, prior_variance, offset))[0]
+        mean, spread = self._model.latents(*self._checked(X, offset))[0]
         return mean, np.einsum("icc->ic", spread) if spread.ndim == 3 else spread
 
 

@@ -101,6 +101,10 @@ class Coding(ABC):
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Split examples with class codes 0, 1, ... into binary problems."""
 
+    def codes(self, targets: Sequence[Array]) -> Array:
+        """Return the class codes of rows that are in all problems, given their targets there."""
+        return np.argmax(targets, axis=0)
+
     @abstractmethod
     def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return one score per row and class, the largest for the predicted class.
@@ -134,6 +138,10 @@ class BinaryCoding(Coding):
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return the one problem."""
         return [BinaryTask(np.arange(len(codes)), _signs(codes == 1))]
+
+    def codes(self, targets: Sequence[Array]) -> Array:
+        """Return 1 for positive targets and 0 for negative ones."""
+        return np.asarray(targets[0] > 0.0).astype(int)
 
     def scores(self, answers: Sequence[tuple[Array, Array]]) -> Array:
         """Return both log probabilities as they are: each is accurate in its own tail."""
@@ -215,6 +223,10 @@ class Ordered(Coding):
     def tasks(self, codes: Array) -> list[BinaryTask]:
         """Return the one problem, with class codes for labels."""
         return [BinaryTask(np.arange(len(codes)), codes.astype(float))]
+
+    def codes(self, targets: Sequence[Array]) -> Array:
+        """Return the targets."""
+        return np.asarray(targets[0]).astype(int)
 
     def scores(self, answers: Sequence[Any]) -> Array:
         """Return the log class probabilities as they are."""

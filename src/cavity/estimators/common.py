@@ -1,14 +1,15 @@
 """What the fitted classifier and the fitted regressor have in common."""
 
 from contextlib import suppress
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from cavity.arrays import NotPositiveDefiniteError
+from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.estimators.fitted import FittedModel, warn_about
 from cavity.estimators.progress import CallbackSupportMixin
-from cavity.estimators.validation import is_precomputed
+from cavity.estimators.validation import check_prior_variance, is_precomputed
 from cavity.estimators.versions import VersionedEstimator
 
 
@@ -18,6 +19,8 @@ class GaussianProcess(CallbackSupportMixin, VersionedEstimator):  # type: ignore
     kernel: Any
     log_marginal_likelihood_value_: Any
     _model: FittedModel
+    # Of new examples, if `with_prior_variance` was told them.
+    _prior_variance: Any = None
 
     @property
     def _fitted(self) -> FittedModel:
@@ -72,6 +75,40 @@ class GaussianProcess(CallbackSupportMixin, VersionedEstimator):  # type: ignore
                 self.log_marginal_likelihood_value_ = self._model.log_evidence()
                 warn_about(self._model)
         return self._fitted.log_evidence(theta, eval_gradient)
+
+    def with_prior_variance(self, variance: Any) -> Self:
+        """Return this model for predictions at new examples with these prior variances.
+
+        With kernel="precomputed" the covariances of new examples with the training rows do not say
+        how uncertain their functions were before. If all training variances are equal, theirs is
+        the same and nothing need be said.
+
+        Parameters
+        ----------
+        variance : array-like of shape (n_samples,)
+            The diagonal of the new examples' own covariance matrix.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import DotProduct
+        >>> from cavity import GaussianProcessClassifier
+        >>> kernel, X, X_new = DotProduct(), np.arange(6.0)[:, None], np.array([[0.5], [3.5]])
+        >>> clf = GaussianProcessClassifier("precomputed").fit(kernel(X), X[:, 0] > 2.0)
+        >>> clf = clf.with_prior_variance(kernel.diag(X_new))
+        >>> clf.predict_proba(kernel(X_new, X)).shape
+        (2, 2)
+        """
+        if not is_precomputed(self.kernel):
+            raise ValueError("Prior variances can only be given with kernel='precomputed'.")
+        found = copy(self)
+        found._prior_variance = variance
+        return found
+
+    def _own_variance(self, rows: int) -> Array | None:
+        """Return the prior variances of new examples if the kernel does not know them."""
+        training = self._model.processes[0].X_train_
+        return check_prior_variance(self.kernel, training, self._prior_variance, rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

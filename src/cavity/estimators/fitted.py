@@ -1,19 +1,33 @@
 """What a fitted estimator keeps: latent functions, and how they relate to the user's table."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cavity.arrays import Array
+from cavity.arrays import Array, threads_for
 from cavity.estimators.process import Coverage, FittedProcess, block_slices, part_of
 from cavity.estimators.validation import RowMap
-from cavity.inference import Fit
+from cavity.inference import Fit, second_order_correction
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _sized(method: F) -> F:
+    """Let a model's method have as many threads of BLAS as the model's matrices can use."""
+
+    @wraps(method)
+    def run(model: "FittedModel", *args: Any, **options: Any) -> Any:
+        with threads_for(max(len(process.X_train_) for process in model.processes)):
+            return method(model, *args, **options)
+
+    return run  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,13 @@ class FittedModel:
         return [fit for process in self.processes for fit in process.fits]
 
     @property
+    def codes(self) -> Array:
+        """Numbers of the training rows' classes."""
+        if self.coding.several:
+            return np.asarray(self.processes[0].evaluation.prior.labels.codes)
+        return np.asarray(self.coding.codes([fit.targets.y for fit in self.fits]))
+
+    @property
     def likelihood(self) -> Likelihood:
         """The likelihood of new rows, at its tuned parameters."""
         return self.processes[0].likelihood.bare
@@ -93,6 +114,7 @@ class FittedModel:
         """Return what is added to latent values, in the model's units."""
         return self.level if offset is None else self.level + np.asarray(offset) / self.scale
 
+    @_sized
     def latents(
         self, X: Any, prior_variance: Array | None = None, offset: Any = None
     ) -> list[Marginals]:
@@ -100,11 +122,13 @@ class FittedModel:
         found, shift = self.processes[0].predict(X, prior_variance), self.shift_of(offset)
         return [q._replace(mean=q.mean + shift) for q in found]
 
+    @_sized
     def means(self, X: Any, offset: Any = None) -> list[Array]:
         """Return their means."""
         shift = self.shift_of(offset)
         return [mean + shift for mean in self.processes[0].mean(X)]
 
+    @_sized
     def scores(self, X: Any, prior_variance: Array | None = None, offset: Any = None) -> Array:
         """Return a classifier's score of each class at new inputs, block by block."""
         scores = np.empty((len(X), self.coding.n_classes))
@@ -115,6 +139,7 @@ class FittedModel:
             scores[block] = self.coding.scores(answers)
         return scores
 
+    @_sized
     def predictions(self, X: Any) -> Array:
         """Return class probabilities or expected targets at new inputs, one column for each."""
         if self.coding is not None:
@@ -122,6 +147,7 @@ class FittedModel:
         means = self.means(X) if self.is_linear else self._responses(self.latents(X))
         return np.stack(means, axis=1) * self.scale + self.origin
 
+    @_sized
     def draws(self, X: Any, count: int, rng: Any) -> Array:
         """Draw what the predictions would be if the latent functions were known.
 
@@ -145,12 +171,14 @@ class FittedModel:
         """Return E[y] in the model's units, given the latent values."""
         return [self.likelihood.response(q).mean for q in latents]
 
+    @_sized
     def averages(self, sets: Iterable[Any]) -> Marginals:
         """Return mean and variance of a regressor's function, averaged over each set of inputs."""
         means, variances = zip(*self.processes[0].averages(sets), strict=True)
         mean, variance = (np.stack(parts, axis=1) for parts in (means, variances))
         return Marginals(mean * self.scale + self.origin, variance * self.scale**2)
 
+    @_sized
     def log_evidence(self, theta: Array | None = None, eval_gradient: bool = False) -> Any:
         """Return the log evidence, the mean over the processes, at the fit or at other theta.
 
@@ -168,6 +196,17 @@ class FittedModel:
         gradient = gradients.sum(axis=0) if shared else gradients.ravel()
         return (value, gradient) if eval_gradient else value
 
+    @_sized
+    def evidence_correction(self) -> float:
+        """Return the correction of EP's log evidence; an AttributeError if there is none."""
+        if not all(fit.method.corrected and fit.problem.prior.dense for fit in self.fits):
+            raise AttributeError(
+                "Only the evidence of inference='ep' (with power one, and without inducing points) "
+                "has this correction."
+            )
+        return float(np.mean([second_order_correction(fit) for fit in self.fits]))
+
+    @_sized
     def moved(self, theta: Array) -> "FittedModel":
         """Return the model at other hyperparameters, given as in `log_evidence`."""
         if any(process.coverage is not None for process in self.processes):
@@ -193,6 +232,7 @@ class FittedModel:
             f"Obtained theta with shape {theta.shape}."
         )
 
+    @_sized
     def loo_scores(self, *, tuned_without: bool = True) -> Array:
         """Return these scores for each row of the table, given all the others.
 
@@ -205,6 +245,7 @@ class FittedModel:
             scores[absent] = self.scores(*self.unweighted)
         return scores
 
+    @_sized
     def loo_latents(self, *, tuned_without: bool = True) -> list[Marginals]:
         """Return each latent function of the first process at each row, given all the others.
 

@@ -197,6 +197,17 @@ class FittedProcess:
             found.append(q._replace(mean=q.mean + drift))
         return found
 
+    def without_each(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
+        """Return each latent function at a block of new inputs without each row: (rows, inputs).
+
+        Hyperparameters and the sites of other rows stay as they are.
+        """
+        cross, found = self._cross(X, self.evaluation), []
+        for q, fit in zip(self.at(X, prior_variance), self.fits, strict=True):
+            change = fit.posterior.without(cross, fit.targets.weight)
+            found.append(Marginals(q.mean + change.mean, q.variance + change.variance))
+        return found
+
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
         blocks = [X[b] for b in block_slices(len(X), len(self.X_train_))]

@@ -207,7 +207,6 @@ class GaussianProcessRegressor(TargetProcess):
         X: Any,
         return_std: bool = False,
         return_cov: bool = False,
-        prior_variance: Any = None,
         offset: Any = None,
     ) -> Any:
         """Predict the mean of the target, E[y]; before `fit`, from the prior.
@@ -222,9 +221,6 @@ class GaussianProcessRegressor(TargetProcess):
             Whether to also return the joint covariance, of shape (n_samples, n_samples) or
             (n_samples, n_samples, n_targets); not with ``return_std``, and with
             likelihood="gaussian" only.
-        prior_variance : array-like of shape (n_samples,), optional
-            Prior variances of the new examples, for kernel="precomputed" with ``return_std`` only.
-            Not needed if all training variances are equal.
         offset : float or array-like of shape (n_samples,), optional
             What is added to each latent value, as in `fit`; 0 if not given.
         """
@@ -242,7 +238,7 @@ class GaussianProcessRegressor(TargetProcess):
             cov = self._covariance(X) if return_cov else None
             mean = target_means(model, X, offset)
             return (mean, cov) if return_cov else mean
-        return target_moments(model, self._latents(X, prior_variance, offset))
+        return target_moments(model, self._latents(X, offset))
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         if is_auto(self.kernel):

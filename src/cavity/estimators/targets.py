@@ -12,6 +12,7 @@ from cavity.estimators.answers import (
     outlier_scores,
     target_quantiles,
 )
+from cavity.estimators.blocks import over_blocks
 from cavity.estimators.common import GaussianProcess
 from cavity.estimators.fitted import warn_of_loo
 from cavity.estimators.gradients import (
@@ -19,7 +20,8 @@ from cavity.estimators.gradients import (
     target_and_std_gradients,
     target_gradients,
 )
-from cavity.estimators.validation import check_offset, check_prior_variance, validate_inputs
+from cavity.estimators.intervals import target_intervals
+from cavity.estimators.validation import check_offset, is_table, validate_inputs
 from cavity.likelihoods import Gaussian
 from cavity.sites import Marginals
 
@@ -28,11 +30,7 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
     """An estimator of targets that are numbers."""
 
     def predict_quantiles(
-        self,
-        X: Any,
-        levels: Any = (0.05, 0.5, 0.95),
-        prior_variance: Any = None,
-        offset: Any = None,
+        self, X: Any, levels: Any = (0.05, 0.5, 0.95), offset: Any = None
     ) -> Array:
         """Return quantiles of the target at new inputs, its noise included.
 
@@ -41,7 +39,7 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         X : array-like of shape (n_samples, n_features)
         levels : sequence of float
             Probabilities between 0 and 1.
-        prior_variance, offset : array-like of shape (n_samples,), optional
+        offset : float or array-like of shape (n_samples,), optional
             As in `predict`.
 
         Returns
@@ -63,8 +61,51 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         model, X = self._fitted, validate_inputs(self, X, reset=False)
         if len(model.fits) > 1:
             raise ValueError("predict_quantiles needs one target; this model has several.")
-        latents = self._latents(X, prior_variance, check_offset(offset, len(X)))
+        latents = self._latents(X, check_offset(offset, len(X)))
         return target_quantiles(model, latents, levels)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9, offset: Any = None
+    ) -> tuple[Array, Array]:
+        """Return intervals that hold new targets with a probability that is kept on any table.
+
+        They are those of jackknife+ with the leave-one-out predictions of this one fit, scaled by
+        the model's standard deviations. Even where the model is wrong they hold a new target of
+        the same source with probability at least 2 level − 1, and with about ``level`` in practice;
+        `predict_quantiles` is right only if the model is. With inducing points, or a likelihood
+        other than "gaussian", they are the quantiles that leave-one-out shows to be needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        level : float, default 0.9
+            Needs at least level/(1 − level) training rows.
+        offset : float or array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from cavity import GaussianProcessRegressor
+        >>> X = np.linspace(0.0, 6.0, 60)[:, None]
+        >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(60)
+        >>> reg = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=0.01).fit(X, y)
+        >>> lower, upper = reg.predict_interval([[1.0], [4.0]], level=0.8)
+        >>> bool(np.all((lower < np.sin([1.0, 4.0])) & (np.sin([1.0, 4.0]) < upper)))
+        True
+        """
+        if is_table(X):
+            low, high = over_blocks(self, X, "predict_interval", level=level, offset=offset)
+            return low, high
+        model, X = self._fitted, validate_inputs(self, X, reset=False)
+        warn_of_loo(model)
+        new = X, self._own_variance(len(X)), check_offset(offset, len(X))
+        return target_intervals(model, new, level)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the share of the deviance that predictions explain, D².
@@ -75,10 +116,8 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         known = self._model.likelihood if hasattr(self, "_model") else Gaussian()
         return explained(known, y, self.predict(X, offset=offset), sample_weight)
 
-    def _latents(self, X: Any, prior_variance: Any, offset: Array | None) -> list[Marginals]:
-        training = self._model.processes[0].X_train_
-        given = check_prior_variance(self.kernel, training, prior_variance, len(X))
-        return self._model.latents(X, given, offset)
+    def _latents(self, X: Any, offset: Array | None) -> list[Marginals]:
+        return self._model.latents(X, self._own_variance(len(X)), offset)
 
     def predict_gradient(self, X: Any, return_std: bool = False, offset: Any = None) -> Any:
         """Return how predictions change with the inputs: exact derivatives at each row.

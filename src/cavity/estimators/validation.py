@@ -166,20 +166,18 @@ def check_offers(model: Likelihood, method: Method) -> None:
 def check_prior_variance(kernel: Any, training: Array, given: Any, rows: int) -> Array | None:
     """Return prior variances of new inputs, given or as in training; only if precomputed."""
     if not is_precomputed(kernel):
-        if given is not None:
-            raise ValueError("prior_variance can only be used with kernel='precomputed'.")
         return None
     if given is None:
         diagonal = np.diagonal(training)
         if not np.allclose(diagonal, diagonal[0], rtol=1e-10):
             raise ValueError(
-                "The precomputed kernel's variance differs from example to example: pass "
-                "prior_variance, the diagonal of the new examples' own covariance matrix."
+                "The precomputed kernel's variance differs from example to example: predict with "
+                "with_prior_variance(diagonal of the new examples' own covariance matrix)."
             )
         return np.full(rows, diagonal[0])
     variance = np.asarray(given, dtype=np.float64)
     if variance.shape != (rows,):
-        raise ValueError(f"prior_variance must have shape {(rows,)}; got {variance.shape}.")
+        raise ValueError(f"the prior variances must have shape {(rows,)}; got {variance.shape}.")
     return variance
 
 

@@ -14,6 +14,7 @@ from cavity.model_selection.importance import (
 from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losses
 from cavity.model_selection.simulation import simulate_learning_curve
+from cavity.model_selection.suggestions import Suggestion, Suggestions, suggest
 from cavity.model_selection.suspects import Suspect, Suspects
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "LearningCurve",
     "LearningCurveDisplay",
     "Source",
+    "Suggestion",
+    "Suggestions",
     "Suspect",
     "Suspects",
     "Verdict",
@@ -37,4 +40,5 @@ __all__ = [
     "learning_curve",
     "loo_losses",
     "simulate_learning_curve",
+    "suggest",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.estimators.columns import columns
-from cavity.model_selection.forecast import ErrorTrend, Forecast
+from cavity.model_selection.forecast import ErrorTrend, Forecast, one_goal
 from cavity.model_selection.suspects import Suspect, Suspects, most_doubtful
 from cavity.resampling import Averages
 from cavity.resampling.scores import Losses, Scores
@@ -237,32 +237,51 @@ class LearningCurve:
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
-        # Not a number is refused, too.
-        if not np.all(np.asarray(n) >= 1):
-            raise ValueError(f"A training size must be at least 1; got {n!r}.")
-        trend = self._trend(measure)
-        if np.any(np.asarray(n) < trend.sizes[0]):
-            raise ValueError(
-                f"This curve begins at {trend.sizes[0]:.0f} examples and says nothing about fewer; "
-                f"got {n!r}. Simulate smaller train_sizes, or use learning_curve()."
-            )
-        found = trend(n, level)
+        found = self._trend(measure).at(n)(n, level)
         return Forecast(*(float(part) for part in found)) if np.ndim(n) == 0 else found
 
-    def size_for(self, *, error: float | None = None, log_loss: float | None = None) -> int | None:
-        """Return the smallest size expected to reach an error or a log loss, or None.
+    def probability(
+        self, n: Any, *, error: float | None = None, log_loss: float | None = None
+    ) -> Any:
+        """Return the probability that a goal is met with n training examples.
+
+        It is of one law with the intervals of `forecast`: a goal at the forecast itself is met with
+        probability one half. At ``n=np.inf`` it is that of the floor.
+
+        Parameters
+        ----------
+        n : int or array-like of int
+        error, log_loss : float
+            The goal; give exactly one of the two.
+
+        Returns
+        -------
+        probability : float or ndarray
+        """
+        name, value = one_goal("probability", error=error, log_loss=log_loss)
+        found = self._trend(name).at(n).law(n).probability(value)
+        return float(found) if np.ndim(n) == 0 else found
+
+    def size_for(
+        self,
+        *,
+        error: float | None = None,
+        log_loss: float | None = None,
+        probability: float = 0.5,
+    ) -> int | None:
+        """Return the smallest size that reaches an error or a log loss, or None if none does.
 
         Parameters
         ----------
         error, log_loss : float
             The goal; give exactly one of the two.
+        probability : float
+            That the goal is met. The default is for the size that is expected to reach it.
         """
-        targets = {"error": error, "log_loss": log_loss}
-        given = [(name, value) for name, value in targets.items() if value is not None]
-        if len(given) != 1:
-            raise ValueError("Give one target: size_for(error=...) or size_for(log_loss=...).")
-        name, value = given[0]
-        return self._trend(name).size_for(value)
+        if not 0.0 < probability < 1.0:
+            raise ValueError(f"probability must lie between 0 and 1; got {probability!r}.")
+        name, value = one_goal("size_for", error=error, log_loss=log_loss)
+        return self._trend(name).size_for(value, probability)
 
     def _trend(self, measure: str) -> ErrorTrend:
         if measure not in ("error", "log_loss"):

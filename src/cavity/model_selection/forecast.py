@@ -13,14 +13,14 @@ what comes after continues from there.
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import minimize_scalar, nnls
-from scipy.stats import norm
 
 from cavity.arrays import Array
+from cavity.model_selection.forecast_law import ForecastLaw
 
 _POWERS = np.geomspace(0.1, 3.0, 40)
 # A fit is nearly as good as the best if its error is at most twice as large, or below this share.
@@ -51,6 +51,18 @@ class Forecast(NamedTuple):
     value: Array
     low: Array
     high: Array
+
+
+def one_goal(asked_of: str, **goals: float | None) -> tuple[str, float]:
+    """Return the name and value of the one goal that is given."""
+    given = [(name, value) for name, value in goals.items() if value is not None]
+    if len(given) != 1:
+        ways = " or ".join(f"{asked_of}({name}=...)" for name in goals)
+        raise ValueError(f"Give one target: {ways}.")
+    [(name, value)] = given
+    if not np.isfinite(value):
+        raise ValueError(f"The goal {name}={value!r} is no finite number.")
+    return name, value
 
 
 def forecast_sizes(n: int) -> Array:
@@ -141,26 +153,49 @@ class ErrorTrend:
         values = self.values if self.shape is None else self.shape
         return self.sizes[part] / self.last, values[part]
 
+    def at(self, n: Any) -> "ErrorTrend":
+        """Return this very trend, if it says something about all of these sizes."""
+        # Not a number is refused, too.
+        if not np.all(np.asarray(n) >= 1):
+            raise ValueError(f"A training size must be at least 1; got {n!r}.")
+        if np.any(np.asarray(n) < self.sizes[0]):
+            raise ValueError(
+                f"This curve begins at {self.sizes[0]:.0f} examples and says nothing about fewer; "
+                f"got {n!r}. Simulate smaller train_sizes, or use learning_curve()."
+            )
+        return self
+
     def __call__(self, n: Array, level: float = 0.9) -> Forecast:
         """Return the forecast at given sizes, with a central interval of the given level."""
-        n = np.asarray(n, dtype=float)
-        curves = np.stack([self._through(fit, n) for fit in self._plausible])
-        floor = 0.0 if self.positive else -np.inf
-        curves = np.clip(curves, floor, self.ceiling)
-        value = curves[0]
-        reach = norm.ppf(0.5 + 0.5 * level) * self.sampling
-        low = value - np.hypot(reach, value - curves.min(axis=0))
-        high = value + np.hypot(reach, curves.max(axis=0) - value)
-        return Forecast(n, value, np.maximum(low, floor), np.minimum(high, self.ceiling))
+        law = self.law(n)
+        ends = law.quantile(0.5 - 0.5 * level), law.quantile(0.5 + 0.5 * level)
+        return Forecast(np.asarray(n, dtype=float), law.value, *ends)
 
-    def size_for(self, target: float) -> int | None:
-        """Return the smallest size, from the curve's first on, whose forecast meets the target."""
+    def law(self, n: Array) -> ForecastLaw:
+        """Return what the measure may come out as, at given sizes."""
+        n = np.asarray(n, dtype=float)
+        lowest = 0.0 if self.positive else -np.inf
+        curves = np.stack([self._through(fit, n) for fit in self._plausible])
+        curves = np.clip(curves, lowest, self.ceiling)
+        value = curves[0]
+        below, above = value - curves.min(axis=0), curves.max(axis=0) - value
+        return ForecastLaw(value, below, above, self.sampling, lowest, self.ceiling)
+
+    def size_for(self, target: float, probability: float = 0.5) -> int | None:
+        """Return the smallest size, from the curve's first on, that meets a target.
+
+        It is met with the probability; at one half, if the forecast is at most the target.
+        """
         grid = np.unique(np.round(np.geomspace(self.sizes[0], _FARTHEST * self.last, 4000)))
-        reached = np.flatnonzero(self(grid).value <= target)
+        reached = np.flatnonzero(self.law(grid).quantile(probability) <= target)
         if not len(reached):
             return None
         low, high = int(grid[max(reached[0] - 1, 0)]), int(grid[reached[0]])
-        return low + bisect_left(range(low, high), 1, key=lambda n: int(self(n).value <= target))
+
+        def meets(n: int) -> bool:
+            return bool(self.law(np.array(n)).quantile(probability) <= target)
+
+        return low + bisect_left(range(low, high), 1, key=meets)
 
     def _through(self, fit: PowerLaw, n: Array) -> Array:
         """Return the curve itself up to its end, and the fit beyond, from where the curve ends."""

@@ -299,10 +299,11 @@ class TheorySource(Source):
         """
         law = "bootstrap" if self.theory == "variational" else "subsample"
         sizes, begin = trend_sizes(self.inputs.share)
-        solutions = zip(*(self.solve(pool, sizes, law) for pool in self.inputs.pools), strict=True)
-        averages = [[s.held_out for s in of_size] for of_size in solutions]
-        found = list(map(self.inputs.scores.held_out, averages))
-        return sizes, begin, self.price.applied(sizes, found), found
+        with threads_for(self.inputs.rank):
+            each = (self.solve(pool, sizes, law) for pool in self.inputs.pools)
+            averages = [[s.held_out for s in of_size] for of_size in zip(*each, strict=True)]
+            found = list(map(self.inputs.scores.held_out, averages))
+            return sizes, begin, self.price.applied(sizes, found), found
 
 
 def _measured(g: Measure, scores: Scores, averages: Sequence[Averages]) -> Array:

@@ -267,10 +267,25 @@ class DensePosterior:
         """Return the posterior, its rows and into how many each was taken apart: none was."""
         return self, slice(None), 1.0
 
+    def explaining(self, K_star: Array) -> Array:
+        """Return W = (K + 1/T)⁻¹ k* (n, m): the sites take k W off covariances with inputs."""
+        return self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
+
     def cross_covariance(self, K_star: Array) -> Array:
         """Return posterior covariances of the training latent values with new ones, (n, m)."""
-        scaled = self._s[:, None] * self.solve(self._s[:, None] * K_star.T)
-        return K_star.T - matmul(self.prior.K, scaled)
+        return K_star.T - matmul(self.prior.K, self.explaining(K_star))
+
+    def without(self, K_star: Array, weight: Array) -> Marginals:
+        """Return how mean and variance at new inputs change without one copy of a row, (n, m).
+
+        The sites of all other rows stay. Given f_i, a new value does not depend on the site of i:
+        its mean moves with the cavity's, and its variance grows with the cavity's.
+        """
+        xp, W, tau = namespace(K_star), self.explaining(K_star), self.sites.tau
+        rest = self._factor.inverse_diagonal + (weight - 1.0)
+        rest = clip(rest, low=float(xp.finfo(rest.dtype).smallest_normal))
+        response = W / (xp.where(tau > 0.0, tau, 1.0) * rest)[:, None]
+        return Marginals(-response * self.alpha[:, None], response * W)
 
     def under(self, sums: Sites) -> "DensePosterior":
         """Return the posterior with the same precisions and other sources ν."""

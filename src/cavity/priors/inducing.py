@@ -234,6 +234,10 @@ class InducingPosterior(NamedTuple):
         spread = lower_product(self.values.V, P.T)
         return prior - matmul(P, P.T) + matmul(spread.T, spread)
 
+    def explaining(self, P: Array) -> Array:
+        """Return W (m, rows): the sites take cross(x) W off the covariances of any x with these."""
+        return P.T - self.values.solve(P.T)
+
     def contract(
         self,
         seen: Features,

@@ -3,7 +3,7 @@
 import platform
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
@@ -14,8 +14,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from cavity import __version__, compare_inference
 from cavity.estimators.fitted import fitted_model
 from cavity.report import parts
+from cavity.report.baselines import baselines_of, skipped
 from cavity.report.inputs import inputs_of
-from cavity.report.scores import held_out_of, left_out_of
+from cavity.report.scores import Unseen, held_out_of, left_out_of
 from cavity.tables.fitting import (
     Settings,
     fit_model,
@@ -30,6 +31,7 @@ _MANY, _COMPARED = 2000, 1000
 """Methods are compared on all rows up to the first of these, and of more rows on a sample."""
 ONE_METHOD = ("regression", "robust")
 """Tasks with one inference method."""
+_SPLIT = "multi_class"
 Record = dict[str, Any]
 """Named plain values, with None for a number that is not finite."""
 Tell = Callable[[str], None]
@@ -89,10 +91,10 @@ class Analysis:
     the rows with the least certain prediction and those whose target is least likely given the
     other rows, with the same columns.
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
-    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does.
-    ``comparison`` has a row of
+    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
+    ``baselines`` as `baselines_of` in baselines.py. ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
-    regression, which is exact.
+    regression, which is exact, and if it is not asked for.
     ``command`` is the command that makes this report.
     """
 
@@ -110,6 +112,7 @@ class Analysis:
     suspects: list[Record]
     importance: list[Record]
     effects: list[Record]
+    baselines: Record
     comparison: list[Record]
     comparison_rows: int
     curve: Record
@@ -142,41 +145,65 @@ class Analysis:
 
 
 def analyse(
-    data: Prepared, settings: Settings, *, command: str = "", tell: Tell = lambda stage: None
+    data: Prepared,
+    settings: Settings,
+    *,
+    command: str = "",
+    tell: Tell = lambda stage: None,
+    skip: Collection[str] = (),
 ) -> Analysis:
     """Fit a model and compute everything in its report.
 
     The command is recorded; ``tell`` is called with a description of each step before it begins.
+    What is in ``skip`` is left out: "comparison" (of inference methods) or "baselines".
     """
     tell("tuning the kernel")
     begin = time.perf_counter()
     fitted, warned = fit_model(data, settings)
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
-    left_out, held_out = left_out_of(data, fitted), held_out_of(data, fitted)
-    about_rows = parts.rows_of(data, left_out, held_out, settings.seed)
+    unseen = left_out_of(data, fitted), held_out_of(data, fitted)
+    about_rows = parts.rows_of(data, *unseen, settings.seed)
     tell("measuring which inputs matter")
-    about_inputs = plain(inputs_of(data, fitted, settings.seed))
-    tell("comparing inference methods")
-    few, known = compared(data, settings), tuned_likelihood(data.task, settings, fitted)
-    comparison = []
-    if data.task not in ONE_METHOD:
-        split = getattr(fitted, "multi_class", None)
-        comparison = compare_methods(few, fitted.kernel_, settings, False, known, split)
-    tell("computing the learning curve")
+    about_inputs = inputs_of(data, fitted, settings.seed)
     return Analysis(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),
         model=model,
-        comparison=comparison,
-        comparison_rows=len(few.y),
-        curve=plain(parts.describe_curve(parts.curve_of(data, fitted))),
         settings=asdict(settings),
         versions=_versions(),
         command=command,
-        **about_inputs,
-        **plain(about_rows),
+        **plain(about_rows | about_inputs),
+        **plain(_comparisons(data, settings, fitted, unseen, tell, skip)),
     )
+
+
+def _comparisons(
+    data: Prepared,
+    settings: Settings,
+    fitted: Any,
+    unseen: tuple[Unseen, Unseen | None],
+    tell: Tell,
+    skip: Collection[str],
+) -> Record:
+    """Return the fields about other methods and other numbers of rows."""
+    few, comparison = compared(data, settings), []
+    if data.task not in ONE_METHOD and "comparison" not in skip:
+        tell("comparing inference methods")
+        known, split = tuned_likelihood(data.task, settings, fitted), getattr(fitted, _SPLIT, None)
+        comparison = compare_methods(few, fitted.kernel_, settings, False, known, split)
+    tell("computing the learning curve")
+    curve = parts.describe_curve(parts.curve_of(data, fitted))
+    baselines = skipped("It was made with --no-baselines.")
+    if "baselines" not in skip:
+        tell("fitting simpler models")
+        baselines = baselines_of(data, *unseen, curve, settings.seed)
+    return {
+        "comparison": comparison,
+        "comparison_rows": len(few.y),
+        "curve": curve,
+        "baselines": baselines,
+    }
 
 
 def _versions() -> dict[str, str]:

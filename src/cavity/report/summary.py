@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from cavity.estimators.columns import columns
 from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
+from cavity.report.sections.baselines import answer
 from cavity.report.words import representatives, taken_as
 
 _MOST_INPUTS = 10
@@ -22,6 +23,7 @@ def summarise(analysis: Analysis) -> list[str]:
         _data(analysis),
         _model(analysis),
         [*quality(analysis.left_out, analysis.held_out, analysis.left_out_by), *_verdict(analysis)],
+        _indented("Would a simpler model do?", _baselines(analysis)),
         _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
@@ -92,6 +94,18 @@ def _more(scores: Record) -> str:
 def _with_error(scores: Record, key: str) -> str:
     error = scores[f"{key}_se"]
     return f"{scores[key]:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def _baselines(analysis: Analysis) -> list[str]:
+    """Return the scores of other methods on the rows that count, and the answer."""
+    methods = analysis.baselines["methods"]
+    if not methods:
+        return [f"Not compared. {analysis.baselines['skipped']}"]
+    key = "error" if analysis.is_classes else "rmse"
+    found = [("this model", analysis.best_scores)]
+    found += [(m["name"], m["held_out"] or m["left_out"]) for m in methods]
+    lines = [[name, *(_with_error(scores, k) for k in (key, "log_loss"))] for name, scores in found]
+    return [*columns(["", key, "log loss"], lines), answer(analysis)]
 
 
 def _importance(analysis: Analysis) -> list[str]:

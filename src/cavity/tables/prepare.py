@@ -154,8 +154,7 @@ def prepare(
     or their number if it is one or more.
     """
     table = faster(table)
-    if offset is None and table.exposure and target in (None, table.target):
-        offset = Offset(table.exposure, is_exposure=True)
+    offset = offset or _own_exposure(table, target)
     apart = [] if offset is None else [offset.column]
     labels = labels_of(table, target, task, (*drop, *keep, *apart), order)
     roles = _roles(table, [labels.target, *apart], drop, keep)
@@ -174,6 +173,12 @@ def prepare(
         stored=made.stored,
         **_offsets(table, offset, labels, chosen, made),
     )
+
+
+def _own_exposure(table: Table | StoredTable, target: str | None) -> Offset | None:
+    """Return the exposure that a data set comes with, if its own target is predicted."""
+    own = table.exposure if target in (None, table.target) else None
+    return None if own is None else Offset(own, is_exposure=True)
 
 
 def _said(how_decided: str, offset: Offset | None) -> list[str]:

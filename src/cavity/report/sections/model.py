@@ -139,6 +139,8 @@ def _between(now: float, best: float) -> str:
 def methods(a: Analysis) -> Section:
     """Return the section that compares inference methods."""
     title = "Which inference method?"
+    if not a.comparison and a.is_classes:
+        return Section("methods", title, "The methods were not compared, as --no-comparison says.")
     if not a.comparison:
         given = ", given the representative points" * bool(a.model.inducing)
         exact = f"Regression with Gaussian noise is exact{given}: there is nothing to choose."
