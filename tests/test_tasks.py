@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import poisson
+from sklearn.gaussian_process.kernels import RBF
 
+from cavity import compare_inference
 from cavity.cli import main
 from cavity.likelihoods import Poisson
 from cavity.model_selection.predictive import (
@@ -18,6 +20,9 @@ from cavity.model_selection.predictive import (
 from cavity.report.analysis import analyse
 from cavity.report.page import render
 from cavity.report.scores import left_out_of
+from cavity.report.sections import strip
+from cavity.report.sections.model import record
+from cavity.report.sections.predictions import quality
 from cavity.report.summary import summarise
 from cavity.tables.fitting import Settings, fit_model
 from cavity.tables.model import load_model, save_model
@@ -326,3 +331,80 @@ def test_the_command_line_says_what_it_decided(tmp_path, capsys):
     assert main(["predict", model, table, "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)[0]) == {"prediction", "std", "lower", "upper"}
     assert main(["compare", table, "--target", "x", "--task", "robust"]) == 1
+
+
+def test_methods_are_compared_at_the_tuned_likelihood(fits):
+    """EP's line of a comparison is the fit itself, in the units of the targets."""
+    data, fitted = fits("counts")
+    rows = compare_inference(
+        data.X,
+        data.y,
+        fitted.kernel_,
+        likelihood=fitted.likelihood_,
+        inference=["ep", "laplace"],
+        optimizer=None,
+        offset=data.offset,
+        normalize_y=True,
+    )
+    assert rows[0].log_evidence == pytest.approx(fitted.log_marginal_likelihood_value_, rel=1e-6)
+    assert rows[1].log_evidence == pytest.approx(rows[0].log_evidence, abs=1.0)
+
+
+def test_methods_for_all_classes_at_once_are_compared():
+    """For one model of all classes, those methods that have a form for it."""
+    data = prepare(read_table("wine"), max_rows=40)
+    table = compare_inference(
+        data.X, data.y, 1.0 * RBF(3.0), optimizer=None, multi_class="multinomial"
+    )
+    assert {row.inference for row in table} == {"ep", "laplace", "naive", "variational"}
+    softmax = compare_inference(
+        data.X,
+        data.y,
+        1.0 * RBF(3.0),
+        likelihood="logit",
+        optimizer=None,
+        multi_class="multinomial",
+    )
+    assert [row.inference for row in softmax] == ["laplace"]
+
+
+def test_a_method_that_needs_an_inverse_is_marked():
+    """A kernel without an inverse makes a line without numbers, not an error."""
+    X = np.linspace(0.0, 1.0, 60)[:, None]
+    y = np.random.default_rng(0).poisson(3.0, 60)
+    table = compare_inference(X, y, RBF(0.5), optimizer=None, likelihood="poisson")
+    found = {row.inference: row for row in table}
+    assert np.isfinite(found["ep"].log_evidence)
+    assert np.isnan(found["ensemble"].log_evidence)
+    assert not found["ensemble"].converged
+
+
+def test_an_offset_of_a_quantity(tmp_path):
+    """--offset of a regression is subtracted from the target and added to predictions."""
+    table = frame().with_columns(more=pl.col("value") + 10.0 * pl.col("time"))
+    drop = ["visits", "plain", "answer", "value"]
+    offset = Offset("tens", is_exposure=False)
+    made = Table(table.with_columns(tens=10.0 * pl.col("time")), "made.csv")
+    data = prepare(made, "more", "robust", drop=[*drop, "time"], offset=offset)
+    fitted, _ = fit_model(data, QUICK)
+    alone = MADE["robust"]()
+    plain, _ = fit_model(alone, QUICK)
+    # Two searches that end within their tolerance of each other.
+    expected = plain.predict(alone.X) + data.offset
+    np.testing.assert_allclose(fitted.predict(data.X, offset=data.offset), expected, atol=0.02)
+    save_model(tmp_path / "m", data, fitted, QUICK)
+    again = load_model(tmp_path / "m").predict(made)["prediction"]
+    np.testing.assert_allclose(again, expected, atol=0.02)
+
+
+def test_what_the_page_says_of_each_task():
+    """Words on the page follow the task: ranks, deviance, absolute errors."""
+    said = {}
+    for task, make in MADE.items():
+        found = analyse(make(n=60), QUICK, skip=["comparison", "baselines"])
+        parts = [big.label for big in strip(found)] + [quality(found).headline]
+        said[task] = " ".join([*parts, dict(record(found).blocks[0].facts)["Target"]])
+    assert "of the deviance explained" in said["counts"]
+    assert "visits, as counts" in said["counts"]
+    assert "ranks off on average" in said["ordinal"]
+    assert "average absolute error" in said["robust"]

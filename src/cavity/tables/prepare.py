@@ -153,26 +153,28 @@ def prepare(
     proportion, and the others are held out. ``test_size`` is the share of the rows to hold out,
     or their number if it is one or more.
     """
-    table = faster(table)
-    offset = offset or _own_exposure(table, target)
-    apart = [] if offset is None else [offset.column]
+    table, offset = faster(table), offset or _own_exposure(table, target)
+    apart = [offset.column] if offset else []
     labels = labels_of(table, target, task, (*drop, *keep, *apart), order)
     roles = _roles(table, [labels.target, *apart], drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
     rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
-    encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
-    made = encode(table, roles, *((r - 1, y) for r, y in zip(rows, targets, strict=True)))
+    made = _encoded(table, roles, (rows[0] - 1, targets[0]), (rows[1] - 1, targets[1]))
     missing = _missing(table, made.encoder, labels.rows - 1)
-    notes = _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
     return Prepared(
         *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
         *(labels.task, labels.target, labels.classes, made.encoder),
-        notes=[*table.remarks, *_said(labels.note, offset), *notes],
+        notes=_notes(table, labels, offset, roles, missing) + _row_notes(labels, chosen, seed),
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
         **_offsets(table, offset, labels, chosen, made),
     )
+
+
+def _encoded(table: Table | StoredTable, roles: dict[str, Role], *parts: Any) -> Inputs:
+    encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
+    return encode(table, roles, *parts)  # type: ignore[no-any-return]
 
 
 def _own_exposure(table: Table | StoredTable, target: str | None) -> Offset | None:
@@ -181,9 +183,17 @@ def _own_exposure(table: Table | StoredTable, target: str | None) -> Offset | No
     return None if own is None else Offset(own, is_exposure=True)
 
 
-def _said(how_decided: str, offset: Offset | None) -> list[str]:
-    """Return the notes about the task and the offset, if there are any."""
-    return [note for note in (how_decided, "" if offset is None else offset.note) if note]
+def _notes(
+    table: Table | StoredTable,
+    labels: Labels,
+    offset: Offset | None,
+    roles: dict[str, Role],
+    missing: dict[str, int],
+) -> list[str]:
+    """Return the notes about how the table was read, the task, the offset and the columns."""
+    said = [labels.note, "" if offset is None else offset.note]
+    columns = _column_notes(table, labels, roles, missing)
+    return [*table.remarks, *(note for note in said if note), *columns]
 
 
 def _offsets(
@@ -286,8 +296,8 @@ def _column_notes(
     return lost_rows + dropped + replaced
 
 
-def _row_notes(n: int, chosen: Chosen, seed: int) -> list[str]:
-    held_out = len(chosen.test)
+def _row_notes(labels: Labels, chosen: Chosen, seed: int) -> list[str]:
+    n, held_out = len(labels.y), len(chosen.test)
     if not chosen.drawn:
         return [f"{_rows(held_out)} held out to test the model."] if held_out else []
     return [
