@@ -13,7 +13,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow farm lint format report docs bench curves trust clean
+.PHONY: help venv test slow farm lint format report pictures docs bench curves trust clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -58,6 +58,9 @@ report: $(VENV)/.report  ## fit the Pima data end to end and write report.html
 $(VENV)/.docs: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs,report]'
 	touch $@
+
+pictures: $(VENV)/.dev  ## draw the pictures of the documentation again
+	$(ONE_THREAD) $(BIN)/python docs/pictures.py
 
 docs: $(VENV)/.docs  ## build the documentation and its gallery: docs/_build/html/index.html
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

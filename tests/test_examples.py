@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
+SCRIPTS = sorted(str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py"))
 # About half a minute even in its short form.
-SLOW = {"boston_abalone.py"}
+SLOW = {"founding/boston_abalone.py"}
 
 
 def scripts() -> list:
@@ -23,7 +23,7 @@ def scripts() -> list:
 def test_script_runs_and_writes_its_picture(name: str, tmp_path: Path) -> None:
     """Run from another folder, a script ends well and leaves a new PNG in the output folder."""
     pytest.importorskip("matplotlib")
-    copy = tmp_path / name
+    copy = tmp_path / Path(name).name
     copy.write_text((EXAMPLES / name).read_text(encoding="utf-8"), encoding="utf-8")
     environment = os.environ | {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -140,7 +140,7 @@ REFUSED = [
     (b"1,2\n" + LONG, "line 1 holds numbers"),
     (b"a,b\n\n\n\n", "has no rows"),
     (b"\n" * 9, "is empty"),
-    ("a,b\n1,2\n".encode("utf-16"), "is UTF-16"),
+    (b"PK\x03\x04a,b\n1,2\n", "is a zip archive"),
 ]
 
 

@@ -297,7 +297,7 @@ def test_parquet_is_csv(tmp_path):
         (b'a,b\n1,2\n"3,4\n', "line 3 has 1 fields"),
         (b"a,b\n1,2\n\xe9,4\n", "line 3 is not UTF-8"),
         (b"a,b\n1,\x00\n", "is binary"),
-        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16"),
+        (b"PK\x03\x04a,b\n1,2\n", "is a zip archive"),
     ],
 )
 def test_improper_text_is_refused(tmp_path, text, message):

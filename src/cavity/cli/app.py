@@ -20,7 +20,8 @@ Examples:
   cavity fit patients.csv --target outcome -o patients.model
   cavity predict patients.model new.csv -o answers.csv
 
-TABLE is a CSV, TSV or Parquet file with a header, or the name of a shipped data set.
+TABLE is a CSV, TSV or Parquet file with a header, - for text on standard input, or the name of
+a shipped data set. Text may be packed by gzip.
 Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command line.""",
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )

@@ -166,6 +166,23 @@ def whole_numbers(context: Any, parameter: Any, text: str | None) -> list[int] |
     return sizes
 
 
+def _encoding(context: Any, parameter: Any, name: str | None) -> str | None:
+    try:
+        # Of no bytes, no codec would be looked for.
+        b"    ".decode(name or "utf-8")
+    except (LookupError, ValueError) as error:
+        raise click.BadParameter("use the name of one, such as cp1252, latin-1, utf-16.") from error
+    return name
+
+
+encoding_option = click.option(
+    "--encoding",
+    callback=_encoding,
+    metavar="NAME",
+    help="Encoding of a text table; by default UTF-8, or what a byte-order mark says.",
+)
+"""How a text table is read."""
+
 table_options = _options(
     click.argument("table"),
     click.option("--target", metavar="COLUMN", help="Column to predict."),
@@ -218,6 +235,7 @@ table_options = _options(
         callback=_test_size,
         help="Share (0.25) or number (500) of rows to hold out.",
     ),
+    encoding_option,
     click.option("--seed", type=click.IntRange(0), default=0),
     click.option(
         "--kernel",
@@ -274,7 +292,7 @@ def opened(options: dict[str, Any]) -> Iterator[tuple[Terminal, Prepared, Settin
     with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
         terminal.stage(f"reading {options['table']}")
         reading = ("target", "drop", "keep", "max_rows", "test_size", "seed", "order")
-        table = faster(read_table(options["table"], terminal))
+        table = faster(read_table(options["table"], terminal, options["encoding"]))
         try:
             given = {name: options[name] for name in reading} | {"task": task}
             data = prepare(table, offset=_offset_of(options), **given)

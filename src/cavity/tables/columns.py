@@ -10,7 +10,7 @@ import polars as pl
 from cavity.arrays import Array
 from cavity.tables.encoding import Role, numbers_of
 from cavity.tables.facts import MOST_VALUES, ColumnFacts, all_different
-from cavity.tables.output import NoTargetError, TableError
+from cavity.tables.output import NoTargetError, TableError, near_miss
 from cavity.tables.table import StoredTable, Table
 from cavity.tables.task import WITH_CLASSES, Decision, decided, ordered_levels
 
@@ -149,7 +149,7 @@ def _existing(table: Table | StoredTable, target: str | None, others: Sequence[s
         raise NoTargetError(table.source, problem)
     for name in (target, *others):
         if name not in have:
-            problem = f"there is no such column; there are {few}."
+            problem = f"there is no such column{near_miss(name, have) or '.'} There are {few}."
             raise TableError(table.source, problem, column=name)
     if target in others:
         problem = "is the target, which can be neither kept nor dropped, nor an offset."

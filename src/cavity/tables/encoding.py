@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.output import TableError
+from cavity.tables.output import TableError, near_miss
 
 _LARGEST = 1e100
 """Sums of the squares of such numbers are far from overflowing."""
@@ -149,7 +149,8 @@ class Encoder:
         """Raise an error if a column is missing from those of a table."""
         for column in self.columns:
             if column.name not in names:
-                problem = "the model needs this column, and the table does not have it."
+                near = near_miss(column.name, names) or "."
+                problem = f"the model needs this column, and the table does not have it{near}"
                 raise TableError(source, problem, column=column.name)
 
     def transform(self, frame: pl.DataFrame, source: str) -> Array:

@@ -1,8 +1,5 @@
 """Files larger than memory: checked and typed in passes, then read in batches of rows."""
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -12,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 import polars as pl
 
 from cavity.tables.output import TableError, write_parquet
+from cavity.tables.plain import Scratch, no_room
 from cavity.tables.table import StoredTable, Watcher
 from cavity.tables.text import (
     TYPES,
@@ -70,13 +68,18 @@ class TextFile(NamedTuple):
             yield batch.with_columns(cleaned(column, self.decimal_comma) for column in batch)
 
 
-def scan_text(path: Path, source: str, separator: str | None, progress: Watcher) -> StoredTable:
-    """Check a large text table and find the types of its columns; return it."""
+def scan_text(
+    path: Path, source: str, separator: str | None, progress: Watcher, kept: Any = None
+) -> StoredTable:
+    """Check a large text table and find the types of its columns; return it.
+
+    What is ``kept`` must not go away before the table.
+    """
     text = _checked(path, source, separator, progress)
     height, schema = _types(text, progress)
     remark = f"The table is large ({height:,} rows): its rows are read in batches."
     scan = partial(_typed_scan, text, height, schema)
-    table = StoredTable(source, schema, height, scan, [remark], progress)
+    table = StoredTable(source, schema, height, scan, [remark], progress, kept=kept)
     return replace(table, for_many_passes=partial(to_parquet, table))
 
 
@@ -90,7 +93,7 @@ def _checked(path: Path, source: str, separator: str | None, progress: Watcher) 
         refuse_binary(start, source)
         if not start.strip():
             raise TableError(source, "is empty.")
-        refuse_other_letters(start[mark : start.rfind(b"\n") + 1], source)
+        refuse_other_letters(start[: start.rfind(b"\n") + 1], source)
         separator = separator or separator_of(start[mark:])
         names = header(start[mark:], source, separator)
         comma = has_decimal_commas(start[mark:], separator)
@@ -135,7 +138,7 @@ class _Lines:
         """Refuse what cannot be a part of this table."""
         text = self._text
         refuse_binary(data, text.source)
-        refuse_other_letters(data, text.source, self.count)
+        refuse_other_letters(data, text.source, self.count, self._offset)
         if self.quoted is None and b'"' in data:
             self.quoted = self._offset, self.count
         if self.quoted is None:
@@ -171,14 +174,6 @@ def _typed_scan(
         yield batch.with_columns(as_type(column, schema[column.name]) for column in batch)
 
 
-class Scratch:
-    """A temporary folder, removed when it is closed or nobody refers to it."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="cavity-"))
-        self.close = weakref.finalize(self, shutil.rmtree, self.path, True)
-
-
 def to_parquet(table: StoredTable) -> StoredTable:
     """Write the table to a temporary Parquet file, from which one pass is ten times as fast."""
     scratch = Scratch()
@@ -188,11 +183,7 @@ def to_parquet(table: StoredTable) -> StoredTable:
         size = path.stat().st_size
     except (OSError, pl.exceptions.PolarsError) as error:
         scratch.close()
-        problem = (
-            f"cannot be written ({error}): the table is converted to a temporary file first. Free "
-            "some space there, or name another folder in the environment variable TMPDIR."
-        )
-        raise TableError(str(scratch.path.parent), problem) from error
+        raise no_room(scratch.path.parent, error) from error
     except BaseException:
         scratch.close()
         raise

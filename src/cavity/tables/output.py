@@ -1,9 +1,10 @@
 """What goes out: errors of one line, strict JSON, and files replaced in one step."""
 
+import difflib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from itertools import chain
@@ -42,6 +43,13 @@ class TableError(ValueError):
 
 class NoTargetError(TableError):
     """No column to predict was given."""
+
+
+def near_miss(name: str, known: Collection[str]) -> str:
+    """Return "; did you mean '...'?" if one of the known names is much like this one, else ""."""
+    folded = {other.casefold().strip(): other for other in known}
+    close = difflib.get_close_matches(name.casefold().strip(), folded, n=1, cutoff=0.7)
+    return f"; did you mean '{folded[close[0]]}'?" if close else ""
 
 
 def to_json(value: Any) -> str:

@@ -1,9 +1,11 @@
 """Tables from files and from the shipped data sets; anything irregular is an error."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,8 @@ from sklearn import datasets as sklearn_datasets
 
 from cavity.datasets import DATA, SPECS, DatasetSpec
 from cavity.tables.large import scan_parquet, scan_text
-from cavity.tables.output import TableError
+from cavity.tables.output import TableError, near_miss
+from cavity.tables.plain import encoding_of, is_packed, plain_text
 from cavity.tables.table import SILENCE, StoredTable, Table, Watcher, fits_in_memory
 from cavity.tables.text import read_text
 
@@ -31,43 +34,78 @@ _THEIRS = {
 }
 SHIPPED = SPECS | _THEIRS
 """Data sets that can be named in place of a file."""
+STANDARD_INPUT = "-"
+"""What is given in place of a file to read the table from standard input."""
 
 
-def read_table(source: str | os.PathLike[str], progress: Watcher = SILENCE) -> Table | StoredTable:
-    """Read a file or, if there is none of that name, a shipped data set.
+def read_table(
+    source: str | os.PathLike[str], progress: Watcher = SILENCE, encoding: str | None = None
+) -> Table | StoredTable:
+    """Read a file, standard input ("-") or, if there is no file of that name, a shipped data set.
 
     ``.parquet`` and ``.pq`` are Parquet, ``.tsv`` and ``.tab`` are separated by tabs; in any other
-    text the first line shows the separator. A large file is only looked through: its rows are read
-    in batches when they are needed.
+    text the first line shows the separator. Text may be packed by gzip; its encoding is UTF-8 if
+    none is given and there is no byte-order mark. A large file is only looked through: its rows
+    are read in batches when they are needed.
     """
     path = Path(source)
-    if path.is_file():
-        table = _read_file(path, str(source), progress)
+    if str(source) == STANDARD_INPUT:
+        table = _read_text(sys.stdin.buffer, "standard input", None, progress, encoding)
+    elif path.is_file():
+        table = _read_file(path, str(source), progress, encoding)
     elif str(source) in SHIPPED:
         table = _read_shipped(str(source))
     elif path.is_dir():
         raise TableError(str(path), "is a folder, not a table.")
     else:
-        names = ", ".join(SHIPPED)
-        problem = f"there is no such file, and no such data set (the data sets are {names})."
+        names, near = ", ".join(SHIPPED), near_miss(str(source), _choices(path)) or "."
+        problem = f"there is no such file or data set{near} The data sets are {names}."
         raise TableError(str(path), problem)
     if not table.schema or not table.height:
         raise TableError(table.source, "has no rows below the header.")
     return table
 
 
-def _read_file(path: Path, source: str, progress: Watcher) -> Table | StoredTable:
+def _choices(path: Path) -> list[str]:
+    """Return the names that might have been meant: of data sets, and of files beside this one."""
+    try:
+        beside = [str(path.parent / other.name) for other in path.parent.iterdir()]
+    except OSError:
+        beside = []
+    return [*SHIPPED, *beside]
+
+
+def _read_file(
+    path: Path, source: str, progress: Watcher, encoding: str | None
+) -> Table | StoredTable:
     try:
         with path.open("rb") as file:
-            is_parquet = path.suffix.lower() in {".parquet", ".pq"} or file.read(4) == b"PAR1"
-        if is_parquet:
-            return _read_parquet(path, source, progress)
-        separator = "\t" if path.suffix.lower() in {".tsv", ".tab"} else None
-        if not fits_in_memory(path.stat().st_size):
-            return scan_text(path, source, separator, progress)
-        return Table(read_text(path.read_bytes(), str(path), separator), source)
+            start = file.read(4)
+            if path.suffix.lower() in {".parquet", ".pq"} or start == b"PAR1":
+                return _read_parquet(path, source, progress)
+            name = path.name.lower().removesuffix(".gz")
+            separator = "\t" if name.endswith((".tsv", ".tab")) else None
+            unchanged = not (encoding or encoding_of(start) or is_packed(start))
+            if unchanged and not fits_in_memory(path.stat().st_size):
+                return scan_text(path, source, separator, progress)
+            file.seek(0)
+            return _read_text(file, source, separator, progress, encoding)
     except OSError as error:
         raise TableError(str(path), f"cannot be read: {error.strerror}.") from error
+
+
+def _read_text(
+    file: IO[bytes], source: str, separator: str | None, progress: Watcher, encoding: str | None
+) -> Table | StoredTable:
+    """Return the text table in an open file, which is read once from beginning to end."""
+    text = plain_text(file, source, encoding)
+    if isinstance(text, bytes):
+        return Table(read_text(text, source, separator), source)
+    try:
+        return scan_text(text.path / "table.txt", source, separator, progress, text)
+    except TableError:
+        text.close()
+        raise
 
 
 def _read_parquet(path: Path, source: str, progress: Watcher) -> Table | StoredTable:

@@ -17,7 +17,7 @@ MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
 _DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?\n)", re.M)
 _BEGINNING = 100_000
 _COMMA_NUMBER = r"^(-?\d+),(\d+)$"
-_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK": "zip"}
+_MARKS = {b"PK": "a zip archive", b"PAR1": "Parquet"}
 UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -48,10 +48,10 @@ def _checked_text(data: bytes, source: str) -> bytes:
     """Return the bytes if they are UTF-8 text, without a byte-order mark."""
     refuse_marks(data, source)
     refuse_binary(data, source)
+    refuse_other_letters(data, source)
     data = data.removeprefix(UTF8_MARK)
     if not data.strip():
         raise TableError(source, "is empty.")
-    refuse_other_letters(data, source)
     # Blank lines at the end are not rows.
     return data.rstrip(b"\r\n") + b"\n"
 
@@ -60,7 +60,8 @@ def refuse_marks(data: bytes, source: str) -> None:
     """Raise an error if the first bytes are those of another kind of file."""
     for mark, name in _MARKS.items():
         if data.startswith(mark):
-            raise TableError(source, f"is {name}, not plain text: save it as CSV in UTF-8.")
+            problem = f"is {name}, not a text table: unpack it, or give it as a file of its own."
+            raise TableError(source, problem)
 
 
 def refuse_binary(data: bytes, source: str) -> None:
@@ -69,15 +70,27 @@ def refuse_binary(data: bytes, source: str) -> None:
         raise TableError(source, "is binary, not a text table.")
 
 
-def refuse_other_letters(data: bytes, source: str, lines: int = 0) -> None:
-    """Raise an error if these bytes, after so many lines, are not UTF-8."""
+def refuse_other_letters(data: bytes, source: str, lines: int = 0, before: int = 0) -> None:
+    """Raise an error if these bytes, after so many lines and bytes, are not UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
         line = lines + data.count(b"\n", 0, error.start) + 1
-        byte = f"0x{data[error.start]:02x}"
-        problem = f"line {line} is not UTF-8 (byte {byte}): save the file as UTF-8."
+        byte = f"0x{data[error.start]:02x} at position {before + error.start}"
+        problem = (
+            f"line {line} is not UTF-8 (byte {byte}): name the encoding, such as "
+            f"--encoding {_likely(data)}, or save the file as UTF-8."
+        )
         raise TableError(source, problem) from error
+
+
+def _likely(data: bytes) -> str:
+    """Return a frequent encoding in which these bytes are text."""
+    try:
+        data.decode("cp1252")
+        return "cp1252"
+    except UnicodeDecodeError:
+        return "latin-1"
 
 
 def separator_of(data: bytes) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from cavity.cli.options import Terminal, print_options, to_file
+from cavity.cli.options import Terminal, encoding_option, print_options, to_file
 from cavity.tables.model import load_model
 from cavity.tables.output import FRAME_SUFFIXES, csv_lines, json_lines, write_frames
 from cavity.tables.read import read_table
@@ -36,15 +36,23 @@ probability for each class, or the predicted value with its standard deviation a
     callback=_known_format,
     help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
 )
+@encoding_option
 @print_options
-def predict(model: str, table: str, output: str | None, as_json: bool, quiet: bool) -> None:
+def predict(
+    model: str,
+    table: str,
+    output: str | None,
+    encoding: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Predict every row of TABLE with a MODEL that cavity fit wrote."""
     path = to_file(output, model, table)
     with Terminal(quiet=quiet, as_json=as_json) as terminal:
         terminal.stage(f"opening {model}")
         fitted = load_model(model)
         terminal.stage(f"reading {table}")
-        rows = read_table(table, terminal)
+        rows = read_table(table, terminal, encoding)
         fitted.check(rows)
         unseen: Counter[str] = Counter()
         terminal.stage("predicting", total=rows.height)
