@@ -7,6 +7,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST_ARGS ?=
 TRUST_ARGS ?=
 LARGE_ARGS ?=
+FARM_ARGS ?= --jobs 2 --keep
 
 BENCH_VENV ?= .venv-bench
 # All contestants get the same number of threads.
@@ -40,8 +41,8 @@ test: $(VENV)/.dev  ## run the tests (without those marked slow)
 slow: $(VENV)/.dev  ## run the slow tests as well
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal -q -m 'slow or not slow' $(PYTEST_ARGS)
 
-farm: $(VENV)/.dev  ## solve all hostile problems
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal -q -m slow tests/test_farm.py $(PYTEST_ARGS)
+farm: $(VENV)/.dev  ## solve random hostile problems and check every answer (HOURS=3: longer)
+	$(ONE_THREAD) $(BIN)/python -m farm $(if $(HOURS),--hours $(HOURS)) $(FARM_ARGS)
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -30,6 +30,7 @@ from cavity import (
     OnlineGaussianProcessRegressor,
     feature_effect,
     feature_importance,
+    find_suspects,
     learning_curve,
 )
 from cavity.datasets import load_crabs, load_pima, load_sonar
@@ -187,20 +188,18 @@ def learning_curves() -> Any:
 
 @picture
 def suspects() -> Any:
-    """Draw the doubt about the labels of crabs, eight of which were flipped."""
+    """Draw how likely the labels of crabs are wrong, twenty of which were flipped."""
     X, y = load_crabs(return_X_y=True)
-    flipped = np.random.default_rng(1).choice(len(y), 8, replace=False)
+    flipped = np.random.default_rng(1).choice(len(y), 20, replace=False)
     given = y.copy()
     given[flipped] = 1 - given[flipped]
-    model = make_pipeline(StandardScaler(), GaussianProcessClassifier(DotProduct()))
-    curve = learning_curve(model.fit(X, given), X, given, train_sizes=[len(y)])
-    doubt = np.array([(s.index, s.doubt) for s in curve.suspects(40)])
-    wrong = np.isin(doubt[:, 0], flipped)
+    found = find_suspects(GaussianProcessClassifier(kernel="auto").fit(X, given), k=60)
+    likely = np.array([(s.index, s.wrong) for s in found])
+    wrong = np.isin(likely[:, 0], flipped)
     figure, ax = plt.subplots(figsize=(8.4, 2.6), layout="constrained")
     for which, colour, name in ((wrong, ORANGE, "flipped by us"), (~wrong, BLUE, "as they were")):
-        ax.bar(np.flatnonzero(which) + 1, doubt[which, 1], color=colour, label=name)
-    ax.axhline(0.0, color=GREY, lw=0.8)
-    ax.set(xlabel="suspects, the worst first", ylabel="log odds against the label")
+        ax.bar(np.flatnonzero(which) + 1, likely[which, 1], color=colour, label=name)
+    ax.set(xlabel="suspects, the likeliest first", ylabel="probability of a wrong label")
     ax.legend(frameon=False)
     return figure
 

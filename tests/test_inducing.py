@@ -461,3 +461,24 @@ def test_a_stopped_sweep_is_as_close_as_it_says(method):
     more = replace(method, tol=1e-12).fit(fit.problem, fit.start)
     assert fit.report.converged
     assert abs(fit.log_evidence - more.log_evidence) < 1e-6
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize("method", [EP(tol=1e-10), Variational(tol=1e-10)], ids=lambda m: m.name)
+def test_left_out_rows_are_those_of_refits(method, noise):
+    """With few points, too, mean and variance of a row left out are those of a fit without it."""
+    X, y = table(60)
+    kernel = 4.0 * RBF(0.8) + WhiteKernel(noise, "fixed") if noise else 4.0 * RBF(0.8)
+    prior = InducingPrior.of(rule(kernel), X[:6], whole=not method.bounds)
+    left_out = method.fit(Problem(Probit(), prior, Rows(y, np.ones(60), X))).cavities
+    far = []
+    for i in range(6, 60, 9):
+        rest = np.delete(np.arange(60), i)
+        fit = method.fit(Problem(Probit(), prior, Rows(y[rest], np.ones(59), X[rest])))
+        q = fit.posterior.at(X[i : i + 1])
+        sd = np.sqrt(q.variance[0])
+        far.append([(left_out.mean[i] - q.mean[0]) / sd, left_out.variance[i] / sd**2 - 1.0])
+    # A cavity is to first order what a fit without the row finds; without the variance that the
+    # points leave over it was several times too narrow.
+    assert np.max(np.abs(far)) < 0.2
+    assert np.median(np.abs(far)) < 0.02

@@ -13,6 +13,7 @@ from cavity.likelihoods import (
     Censored,
     Gamma,
     Gaussian,
+    Logit,
     NegativeBinomial,
     NoisyProbit,
     Ordinal,
@@ -21,7 +22,7 @@ from cavity.likelihoods import (
     StudentT,
     numerical,
 )
-from cavity.sites import Marginals
+from cavity.sites import Marginals, match
 
 DIGITS = 50
 # The bar for every number; what is smaller than this beside its kind may come out as zero.
@@ -385,3 +386,14 @@ def test_what_is_sharp_in_a_wide_cavity():
     # The tilted mean is log y, up to one part in 10^9.
     assert_allclose(d1, np.log(1e9) / 1e6, rtol=1e-7)
     assert_allclose(d2, -1e-6, rtol=1e-9)
+
+
+@pytest.mark.parametrize("variance", [1e3, 1.9e8, 1e14])
+def test_a_logit_is_never_sharper_than_its_steepest_place(variance):
+    """However far out, a label takes no more than a precision of 1/4: rounding must not either."""
+    mean = np.linspace(-3000.0, 3000.0, 101) * np.sqrt(variance)
+    c = Marginals(mean, np.full_like(mean, variance))
+    tau = match(c, Logit().tilted(np.ones_like(mean), c)).tau
+    assert np.all(tau >= 0.0)
+    # What 1 + d2 v, down to 4/v, keeps of its digits.
+    assert np.all(tau <= 0.25 * (1.0 + 1e-15 * variance))

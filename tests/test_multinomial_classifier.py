@@ -144,7 +144,7 @@ def test_chosen_kernel_averages_and_restarts():
         ({"likelihood": "logit"}, "'softmax'|likelihood='logit' and inference 'laplace'"),
         ({"inference": "ensemble"}, "goes with likelihood='probit'"),
         ({"likelihood": "step"}, "goes with likelihood='probit'"),
-        ({"n_inducing": 5}, "no form with inducing points"),
+        ({"n_inducing": 5, "likelihood": "logit", "inference": "laplace"}, "With inducing points"),
     ],
 )
 def test_combinations_that_do_not_exist(options, match):

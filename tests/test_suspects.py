@@ -56,6 +56,10 @@ def test_table_of_suspects():
     assert len(found) == 15
     assert doubt == sorted(doubt, reverse=True)
     assert doubt[0] == curve.point_doubt[-1].max()
+    assert repr(found).split()[:5] == ["row", "label", "suggestion", "probability", "doubt"]
+    assert list(found.to_frame()) == ["label", "suggestion", "probability", "doubt", "error"]
+    with pytest.raises(ValueError, match="use find_suspects"):
+        found.about  # noqa: B018 (it raises)
     for suspect in found:
         assert suspect.label == y[suspect.index]
         assert (suspect.probability < 0.5) == (suspect.doubt > 0.0)

@@ -80,7 +80,7 @@ class FittedModel:
     def inducing_points(self) -> Any:
         """Return the inducing points of the process, or a list with those of each."""
         self.coverages()
-        found = [process.evaluation.prior.Z for process in self.processes]
+        found = [process.evaluation.prior.points for process in self.processes]
         return found[0] if len(found) == 1 else found
 
     def inducing_gain(self) -> float | None:

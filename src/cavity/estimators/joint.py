@@ -1,7 +1,6 @@
 """All classes of a table as one problem."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from cavity import inference as methods
@@ -15,8 +14,6 @@ from cavity.inference import Method, SoftmaxLaplace
 from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, Logit, Probit, likelihood
 from cavity.likelihoods.softmax import Softmax
-from cavity.priors import ClassLabels, ClassPrior, ScorePrior
-from cavity.sites import Rows
 
 JOINT_METHODS = {"probit": ("ep", "laplace", "naive", "variational"), "logit": ("laplace",)}
 """For each likelihood, the inferences that all classes as one problem go with."""
@@ -44,15 +41,22 @@ def class_evidences(
     """Return the evidence of all classes at once, at the hyperparameters found before, if any."""
     [(_, codes)] = tasks
     model, method = likelihood(classifier.likelihood), joint_method(classifier)
-    labels = ClassLabels.of(codes, int(codes.max()) + 1, rows.weight)
     inputs = training_inputs(classifier, X, rows.index)
-    if model == Logit():
-        couple, own = partial(ScorePrior.of, X=inputs, labels=labels), Rows(codes, rows.weight)
-        evidence = Evidence(rule, [own], Softmax(), method, couple)
-    else:
-        coupled = partial(ClassPrior.of, X=inputs, labels=labels)
-        evidence = Evidence(rule, [labels.rows(rows.weight)], model, method, coupled)
+    latents = ClassLatents(int(codes.max()) + 1, model == Logit())
+    own, couple = latents.in_memory(inputs, [codes], rows.weight)
+    evidence = Evidence(rule, own, Softmax() if model == Logit() else model, method, couple)
     return beginning([evidence.under(density(classifier))], before)
+
+
+def method_on_points(classifier: Any) -> Method:
+    """Return the inference of all classes at once on inducing points."""
+    method = joint_method(classifier)
+    if likelihood(classifier.likelihood) == Logit():
+        raise ValueError(
+            "With inducing points multi_class='multinomial' goes with likelihood='probit': use it, "
+            "or leave out n_inducing and inducing_points and fit at most some thousand rows."
+        )
+    return method
 
 
 def joint_method(classifier: Any) -> Method:

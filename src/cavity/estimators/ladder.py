@@ -6,7 +6,6 @@ flat, tell where that of a larger table must be: few evaluations touch every row
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +24,8 @@ from cavity.evidence import (
     named_failure,
 )
 from cavity.kernels import Rule, length_scales
-from cavity.priors import InducingPrior, choose_points
-from cavity.rows import MemoryBlocks, RowBlocks, RowSample
+from cavity.priors import choose_points
+from cavity.rows import MemoryBlocks, RowBlocks
 from cavity.sites import Rows
 
 if TYPE_CHECKING:
@@ -96,8 +95,7 @@ def _up(
     for number, rung in enumerate(rungs, 2):
         rule = first.rule.with_theta(best.theta[: len(first.rule.theta)])
         Z = _points(table, rule, rng)
-        couple = partial(InducingPrior.of, Z=Z, whole=not table.method.bounds)
-        evidence = table.evidence(k, rule, couple, rung.blocks, rung.index)
+        evidence = table.evidence(k, rule, table.couple(Z), rung.blocks, rung.index)
         evidence = evidence.with_theta(best.theta)
         if first.tuned:
             along = below.posterior.principal(rung.size / n_below)
@@ -112,7 +110,7 @@ def _up(
         below = replace(first, evaluation=evaluation, at_bounds=(), given=None, prior=prior)
         n_below = rung.size
     bounds = best.at_bounds if prior is None else []
-    coverage = _coverage(evaluation, table.summary.sample)
+    coverage = _coverage(evaluation, table)
     return replace(below, at_bounds=bounds, coverage=coverage)
 
 
@@ -188,16 +186,16 @@ def _own_points(given: Any, n_features: int) -> Array:
     return Z
 
 
-def _coverage(evaluation: Evaluation, sample: RowSample) -> Coverage:
+def _coverage(evaluation: Evaluation, table: "LargeTable") -> Coverage:
     """Return what the points leave over, and what the last doubling of their number has gained."""
     prior, evidence = evaluation.prior, evaluation.evidence
-    X, m = sample.X[:_LEAST_ROWS], len(prior.Z)
+    X, m = table.summary.sample.X[:_LEAST_ROWS], len(prior.points)
     P, rule = prior.cross(X), prior.rule
     whole = float(np.sum(rule.diag(X) - rule.noise(X)))
     left = max(0.0, 1.0 - float(np.sum(P * P)) / whole) if whole > 0.0 else 0.0
     if m < 2:
         return Coverage(left, None)
-    half = partial(InducingPrior.of, Z=prior.Z[: m // 2], whole=prior.whole)
+    half = replace(evidence, couple=table.couple(prior.points[: m // 2]))
     # From the sites under all points it takes half of the passes.
-    fewer = replace(evidence, couple=half).at(evaluation.theta, evaluation.starts)
+    fewer = half.at(evaluation.theta, evaluation.starts)
     return Coverage(left, evaluation.value - fewer.value)

@@ -13,7 +13,7 @@ from cavity.estimators.blocks import Opened, opened
 from cavity.estimators.coding import ClassCode, Code, Coding, RankCode, TargetCode
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.fitting import Setting
-from cavity.estimators.joint import latents_of
+from cavity.estimators.joint import latents_of, method_on_points
 from cavity.estimators.ladder import on_ladder
 from cavity.estimators.latents import SIGNS, Latents
 from cavity.estimators.plans import FitPlan, generators, split_of
@@ -42,7 +42,7 @@ from cavity.evidence import Evidence
 from cavity.inference import Method
 from cavity.kernels import Rule
 from cavity.likelihoods import Gaussian, Likelihood, likelihood
-from cavity.rows import Coded, RowBlocks, RowSample, Summary, scan
+from cavity.rows import RowBlocks, RowSample, Summary, scan
 
 _SAMPLE, _SAMPLE_BYTES = 100_000, 2**28
 """Most rows of the sample that is kept in memory, and most bytes of their inputs."""
@@ -79,12 +79,17 @@ class LargeTable(NamedTuple):
 
     def _dense(self, sample: RowSample, rule: Rule) -> list[Evidence]:
         """Return the evidence of each problem for a sample, under a covariance matrix."""
-        rest, found = (self.likelihood_of(sample.index), self.method, sample.weight), []
+        rest, found = (self.likelihood_of(sample.index), self.method), []
         for codes in self.problems:
             targets = [code(sample.y) for code in codes]
-            evidence = Evidence.of(rule, sample.X, targets, *rest)
+            rows, couple = self.latents.in_memory(sample.X, targets, sample.weight)
+            evidence = Evidence(rule, rows, *rest, couple)
             found.append(evidence.under(density(self.estimator)))
         return beginning(found, self.before)
+
+    def couple(self, Z: Array) -> Callable[[Any], Any]:
+        """Return what makes a prior with these inducing points from a kernel rule."""
+        return self.latents.on_points(Z, whole=not self.method.bounds)
 
     def evidence(
         self,
@@ -95,7 +100,7 @@ class LargeTable(NamedTuple):
         index: Any = None,
     ) -> Evidence:
         """Return the evidence of a problem for rows in blocks, those of a sample by their index."""
-        rows = [Coded(blocks, code) for code in self.problems[k]]
+        rows = [self.latents.in_blocks(blocks, code) for code in self.problems[k]]
         found = Evidence(rule, rows, self.likelihood_of(index), self.method, couple)
         return found.under(density(self.estimator))
 
@@ -114,7 +119,13 @@ def classes_in_blocks(
     classes = summary.labels.values  # type: ignore[union-attr]
     check_classification_targets(classes)
     split = split_of(classifier, classes, table.offset)
-    _check_split(split)
+    if split.several:
+        method = method_on_points(classifier)
+    elif not split.has_proba:
+        raise ValueError(
+            "With inducing points several classes need multi_class='one_vs_rest' or 'multinomial': "
+            "their problems are about the same rows."
+        )
     codes = _codes(split, classes)
     if split.ordered:
         model = model.fitted_to(*_with_all(codes[0][0], summary, len(classes)))
@@ -203,23 +214,9 @@ def _with_added(
     return with_added(estimator, model, table.inputs, added, unit)
 
 
-def _check_split(split: Coding) -> None:
-    if split.several:
-        raise ValueError(
-            "multi_class='multinomial' has no form with inducing points yet: leave out "
-            "n_inducing and inducing_points and fit at most some thousand rows, or use "
-            "multi_class='one_vs_rest'."
-        )
-    if not split.has_proba:
-        raise ValueError(
-            "With inducing points several classes need multi_class='one_vs_rest': its problems "
-            "share the rows."
-        )
-
-
 def _codes(split: Coding, classes: Array) -> list[list[Code]]:
     """Return what each problem makes of the labels."""
-    if split.ordered:
+    if split.joint:
         return [[RankCode(classes)]]
     return [[ClassCode(label)] for label in (classes[1:] if len(classes) == 2 else classes)]
 

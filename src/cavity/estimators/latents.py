@@ -9,14 +9,28 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from cavity.arrays import Array, semidefinite_factor
+from cavity.arrays import Array
 from cavity.estimators.coding import SIGN_LABELS, label_log_proba
 from cavity.evidence import HyperPosterior, Response, respond, respond_classes
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods.multinomial import class_log_proba, independent_log_proba
 from cavity.likelihoods.softmax import softmax_log_proba
-from cavity.priors import ClassLabels, ClassPrior, DensePrior, ScorePrior
-from cavity.sites import ClassMarginals, Marginals
+from cavity.priors import (
+    AsDifferences,
+    ClassInducingPosterior,
+    ClassInducingPrior,
+    ClassLabels,
+    ClassPrior,
+    DensePrior,
+    InducingPosterior,
+    InducingPrior,
+    ScorePrior,
+)
+from cavity.priors.coupled import Coupled
+from cavity.priors.draws import covariance_factor
+from cavity.priors.inducing import Whitened
+from cavity.rows import Coded, RowBlocks
+from cavity.sites import ClassMarginals, Marginals, Rows
 
 
 class Latents(ABC):
@@ -48,6 +62,26 @@ class Latents(ABC):
     @abstractmethod
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
+
+    @abstractmethod
+    def in_memory(self, X: Any, targets: Sequence[Array], weight: Array) -> tuple[list[Rows], Any]:
+        """Return rows with these targets, and what makes their dense prior from a rule."""
+
+    @abstractmethod
+    def in_blocks(self, blocks: RowBlocks, code: Callable[[Array], Array]) -> RowBlocks:
+        """Return the rows of a table whose targets are coded."""
+
+    @abstractmethod
+    def on_points(self, Z: Array, *, whole: bool) -> Callable[[Any], Any]:
+        """Return what makes a prior with these inducing points from a rule."""
+
+    @abstractmethod
+    def again_on_points(self, one: InducingPrior) -> Any:
+        """Return that prior, given that of one function."""
+
+    @abstractmethod
+    def posterior(self, prior: Any, array: Callable[..., Array]) -> Any:
+        """Return the posterior on inducing points from the arrays of a file."""
 
     @abstractmethod
     def arrays(self, prior: Any) -> dict[str, Array]:
@@ -87,7 +121,7 @@ class SignLatents(Latents):
 
     def drawn(self, fits: Sequence[Any], cross: Array, prior: Array, count: int, rng: Any) -> Array:
         """Draw each target's function."""
-        F = _factor(fits[0].posterior.predict_covariance(cross, prior), prior)
+        F = covariance_factor(fits[0].posterior.predict_covariance(cross, prior), prior)
         drawn = rng.standard_normal((len(fits), count, F.shape[1])) @ F.T
         mean = np.array([fit.posterior.predicted_mean(cross) for fit in fits])
         return np.asarray(mean[:, None] + drawn)
@@ -102,6 +136,28 @@ class SignLatents(Latents):
     def respond(self, posterior: HyperPosterior) -> Response:
         """Return leave-one-out latent values at hyperparameters tuned without the row."""
         return respond(posterior)
+
+    def in_memory(self, X: Any, targets: Sequence[Array], weight: Array) -> tuple[list[Rows], Any]:
+        """Return the rows of each target, and what makes the prior of a covariance matrix."""
+        return [Rows(y, weight, X) for y in targets], partial(DensePrior.of, X=X)
+
+    def in_blocks(self, blocks: RowBlocks, code: Callable[[Array], Array]) -> RowBlocks:
+        """Return the rows themselves."""
+        return Coded(blocks, code)
+
+    def on_points(self, Z: Array, *, whole: bool) -> Callable[[Any], Any]:
+        """Return what makes the prior of one function."""
+        return partial(InducingPrior.of, Z=Z, whole=whole)
+
+    def again_on_points(self, one: InducingPrior) -> InducingPrior:
+        """Return the prior itself."""
+        return one
+
+    def posterior(self, prior: Any, array: Callable[..., Array]) -> Any:
+        """Return the posterior of one function."""
+        m = len(prior.points)
+        values = Whitened(array("V", m, m), array("w", m), float(array("half_log_det")))
+        return InducingPosterior(prior, values)
 
     def arrays(self, prior: DensePrior) -> dict[str, Array]:
         """Return nothing."""
@@ -164,6 +220,33 @@ class ClassLatents(Latents):
         [fit] = posterior.evaluation.fits
         return respond_classes(posterior, partial(self.log_proba, fit.problem.likelihood))
 
+    def in_memory(self, X: Any, targets: Sequence[Array], weight: Array) -> tuple[list[Rows], Any]:
+        """Return the differences of examples with class codes, and what makes their prior."""
+        [codes] = targets
+        labels = ClassLabels.of(np.asarray(codes, dtype=int), self.n_classes, weight)
+        if self.softmax:
+            return [Rows(labels.codes, weight)], partial(ScorePrior.of, X=X, labels=labels)
+        return [labels.rows(weight)], partial(ClassPrior.of, X=X, labels=labels)
+
+    def in_blocks(self, blocks: RowBlocks, code: Callable[[Array], Array]) -> RowBlocks:
+        """Return the differences of rows with class codes."""
+        return Coded(blocks, code, AsDifferences(self.n_classes))
+
+    def on_points(self, Z: Array, *, whole: bool) -> Callable[[Any], Any]:
+        """Return what makes the prior of all classes."""
+        return partial(ClassInducingPrior.of, Z=Z, n_classes=self.n_classes, whole=whole)
+
+    def again_on_points(self, one: InducingPrior) -> ClassInducingPrior:
+        """Return the prior of all classes."""
+        return ClassInducingPrior(one, self.n_classes)
+
+    def posterior(self, prior: Any, array: Callable[..., Array]) -> Any:
+        """Return the posterior of all classes."""
+        m = len(prior.points)
+        size = m * (self.n_classes - 1)
+        values = Coupled(array("V", size, size), array("w", size), float(array("half_log_det")), m)
+        return ClassInducingPosterior(prior, values)
+
     def arrays(self, prior: Any) -> dict[str, Array]:
         """Return the labels and how often each counts."""
         codes, _, copies = prior.labels
@@ -178,13 +261,6 @@ class ClassLatents(Latents):
         if self.softmax:
             return ScorePrior.of(rule, X, labels), len(X) * self.n_classes
         return ClassPrior.of(rule, X, labels), len(X) * (self.n_classes - 1)
-
-
-def _factor(C: Array, prior: Array) -> Array:
-    """Return F with F F' = C, a posterior covariance under this prior."""
-    # Below this, the difference of the two matrices is rounding error.
-    tol = len(C) * np.finfo(float).eps * float(np.max(np.diagonal(prior)))
-    return semidefinite_factor(C, tol)
 
 
 SIGNS = SignLatents()

@@ -24,8 +24,7 @@ from cavity.evidence import Evaluation, Evidence
 from cavity.inference import Fit, Method, Problem, Report, WarmStart, method
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Likelihood, Shifted, Trend, likelihood
-from cavity.priors import InducingPosterior, InducingPrior
-from cavity.priors.inducing import Whitened
+from cavity.priors import InducingPrior
 from cavity.sites import Sites
 from cavity.storage import StorageError, short
 from cavity.storage.codecs import (
@@ -141,16 +140,20 @@ def _of_process(k: int, process: FittedProcess) -> Stored:
         "likelihood": _own_likelihood(process),
     }
     own = {"X": prior.X} | process.latents.arrays(prior) if prior.dense else {}
-    arrays = own if prior.dense else {"Z": prior.Z, "W": prior.W}
+    arrays = own if prior.dense else {"Z": prior.points, "W": prior.W}
     trend = process.trend
     if trend is not None:
         arrays |= {f"trend_{name}": part for name, part in trend._asdict().items()}
     for j, fit in enumerate(process.fits):
-        posterior = fit.posterior
-        names = ("tau", "nu", "alpha") if prior.dense else ("V", "w", "half_log_det")
-        values = (*posterior.sites, posterior.alpha) if prior.dense else posterior.values
-        arrays |= {f"{name}_{j}": value for name, value in zip(names, values, strict=True)}
+        arrays |= {f"{name}_{j}": value for name, value in _numbers(fit.posterior).items()}
     return about, {f"{k}_{name}": np.asarray(array) for name, array in arrays.items()}
+
+
+def _numbers(posterior: Any) -> dict[str, Any]:
+    """Return what a file holds of a posterior."""
+    if posterior.prior.dense:
+        return {**posterior.sites._asdict(), "alpha": posterior.alpha}
+    return {name: getattr(posterior.values, name) for name in ("V", "w", "half_log_det")}
 
 
 def _own_likelihood(process: FittedProcess) -> Any:
@@ -287,14 +290,14 @@ def _process(
     else:
         n = arrays.count("Z")
         Z, W = arrays.get("Z", n, n_features), arrays.get("W", n, n)
-        prior = InducingPrior(kernel, Z, W)
+        prior = latents.again_on_points(InducingPrior(kernel, Z, W))
     # More columns than the kernel has length scales would fail during a prediction.
     kernel.diag(prior.points[:1])
     none, model = ForgottenRows(), _with_trend(_known(about, given), arrays, n_features)
     evidence = Evidence(kernel, [none], model, how, none.reduce)
     problem, fits = Problem(model, prior, none), []
     for j, (value, report) in enumerate(zip(about["log_evidence"], about["reports"], strict=True)):
-        posterior = _posterior(prior, arrays, n, j)
+        posterior = _posterior(prior, arrays, n, j, latents)
         fits.append(Fit(problem, how, posterior, float(value), Report(*report), WarmStart(None)))
     coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
     evaluation = Evaluation(evidence, evidence.theta, prior, fits)
@@ -336,9 +339,8 @@ def _memory_size() -> float:
         return math.inf
 
 
-def _posterior(prior: Any, arrays: _Arrays, n: int, j: int) -> Any:
+def _posterior(prior: Any, arrays: _Arrays, n: int, j: int, latents: Latents) -> Any:
     if prior.dense:
         tau, nu, alpha = (arrays.get(f"{name}_{j}", n) for name in ("tau", "nu", "alpha"))
         return prior.condition(Sites(tau, nu), alpha)
-    V, w = arrays.get(f"V_{j}", n, n), arrays.get(f"w_{j}", n)
-    return InducingPosterior(prior, Whitened(V, w, float(arrays.get(f"half_log_det_{j}"))))
+    return latents.posterior(prior, lambda name, *shape: arrays.get(f"{name}_{j}", *shape))

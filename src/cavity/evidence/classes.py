@@ -13,7 +13,9 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.evidence.integrated import STEP, HyperPosterior
 from cavity.evidence.response import FARTHEST, MOST, Response, is_believable, turned
-from cavity.sites import ClassMarginals
+from cavity.inference import Fit
+from cavity.priors import ClassLabels
+from cavity.sites import ClassMarginals, Rows
 
 
 class _Shape(NamedTuple):
@@ -39,7 +41,7 @@ def respond_classes(
         From class values to log class probabilities.
     """
     [fit] = posterior.evaluation.fits
-    labels, here = fit.posterior.prior.labels, fit.cavities
+    (labels, weight), here = _labels_of(fit), fit.cavities
     others = [there.cavities[0] for there in posterior.neighbours]
     index, k = np.arange(len(labels.codes)), len(others)
 
@@ -48,7 +50,6 @@ def respond_classes(
 
     loss = own(here)
     slopes = np.reshape([(own(q) - loss) / STEP for q in others], (k, len(index))).T
-    weight = fit.problem.rows.weight.reshape(len(index), -1)[:, 0]
     share, C = np.minimum(weight, 1.0), posterior.covariance()
     leverage = share**2 * np.einsum("ik,kl,il->i", slopes, C, slopes)
     # No more than a share of what is known of θ is lost with one row.
@@ -64,6 +65,18 @@ def respond_classes(
     believable = is_believable(posterior, leverage, -float(np.sum(loss)))
     found = [_back(labels, moved)]
     return Response(found, leverage, believable, scatter, np.maximum(information, 0.0))
+
+
+def _labels_of(fit: Fit) -> tuple[ClassLabels, Array]:
+    """Return the classes of all rows, wherever they are, and how often each counts."""
+    parts = list(fit.problem.blocks.collect(_own_labels, fit.posterior.prior, ""))
+    codes, copies, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return ClassLabels(codes, fit.posterior.prior.n_classes, copies), weight
+
+
+def _own_labels(rows: Rows, sites: Any, prior: Any) -> tuple[Array, Array, Array]:
+    labels = prior.labels_of(rows)
+    return labels.codes, labels.copies, rows.weight.reshape(len(labels.codes), -1)[:, 0]
 
 
 def _shape_of(labels: Any, q: ClassMarginals) -> _Shape:

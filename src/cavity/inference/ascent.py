@@ -44,7 +44,9 @@ class _SitePoint:
         q, self.lam = self.local.q, method.variance(self.local, rows.weight)
         moments, new = method.respond(likelihood, rows, q.mean, self.local.alpha, self.lam)
         terms = method.terms(rows, self.local, self.lam, moments)
-        self.merit = float(namespace(terms).sum(terms) - self.posterior.half_log_det)
+        # μᵀK⁻¹μ below zero: what is left of the bound is rounding, and may look enormous.
+        if float(namespace(terms).sum(self.local.alpha * q.mean)) >= 0.0:
+            self.merit = float(namespace(terms).sum(terms) - self.posterior.half_log_det)
         self.residual = change_of_sites(new, self.posterior.sites, q.variance)
         self._next = _coordinates(new, prior.diag)
 

@@ -155,7 +155,9 @@ class Logit(Likelihood, name="logit"):
         agrees = y * c.mean > 0.0
         pairs = zip(_tilted_above(avg), _tilted_below(avg), strict=True)
         log_z, d1, d2 = (xp.where(agrees, a, b) for a, b in pairs)
-        return Moments(log_z, y * d1, d2)
+        # No label is sharper than at the steepest place of σ: rounding must not make it so.
+        sharpest = -1.0 / (4.0 + c.variance)
+        return Moments(log_z, y * d1, xp.minimum(xp.maximum(d2, sharpest), 0.0 * d2))
 
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return E log σ(y f) and its derivatives in m."""

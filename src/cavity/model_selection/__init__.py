@@ -1,5 +1,6 @@
 """Questions about a fit: learning curves, forecasts, wrong labels, inputs, comparisons."""
 
+from cavity.model_selection.audit import find_suspects
 from cavity.model_selection.comparison import Comparison, compare_inference
 from cavity.model_selection.cross_validation import cross_val_tuned
 from cavity.model_selection.curve import LearningCurve, Source
@@ -15,7 +16,7 @@ from cavity.model_selection.learning import learning_curve
 from cavity.model_selection.leave_one_out import Verdict, inputs_help, loo_losses
 from cavity.model_selection.simulation import simulate_learning_curve
 from cavity.model_selection.suggestions import Suggestion, Suggestions, suggest
-from cavity.model_selection.suspects import Suspect, Suspects
+from cavity.model_selection.suspects import Reason, Suspect, Suspects
 
 __all__ = [
     "Comparison",
@@ -26,6 +27,7 @@ __all__ = [
     "Forecast",
     "LearningCurve",
     "LearningCurveDisplay",
+    "Reason",
     "Source",
     "Suggestion",
     "Suggestions",
@@ -36,6 +38,7 @@ __all__ = [
     "cross_val_tuned",
     "feature_effect",
     "feature_importance",
+    "find_suspects",
     "inputs_help",
     "learning_curve",
     "loo_losses",

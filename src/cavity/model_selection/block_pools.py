@@ -143,6 +143,7 @@ def block_pools(
     offset : array of shape (n,), optional
         What is added to the latent values of rows that are given as arrays.
     """
+    _check_problems(fitted)
     if table is None or _is_that_of(fitted, table, offset):
         n = len(fitted.rows.index)
         pools = [_pool_of(process, n) for process in fitted.processes]
@@ -162,6 +163,15 @@ def block_pools(
             for process in fitted.processes
         ]
     return pools if share is None else [pool._replace(share=share) for pool in pools]
+
+
+def _check_problems(fitted: FittedModel) -> None:
+    if fitted.coding is not None and fitted.coding.several:
+        raise ValueError(
+            "Learning curves of multi_class='multinomial' need a fit without inducing points: "
+            "leave out n_inducing and inducing_points and fit some of the rows, or use "
+            "multi_class='one_vs_rest'."
+        )
 
 
 def _pool_of(process: FittedProcess, n: int) -> BlockPool:

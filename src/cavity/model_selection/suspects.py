@@ -1,13 +1,33 @@
 """Examples whose labels look wrong."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from cavity.arrays import Array
-from cavity.estimators.columns import RowTable
+from cavity.estimators.columns import RowTable, columns
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A row that speaks against the label of another one.
+
+    Attributes
+    ----------
+    index : int
+        Row of the table.
+    label : object
+        Its own label.
+    share : float
+        Its share of all that speaks against, in the prediction without the suspect. Of a target
+        that is a number, its share of the prediction.
+    """
+
+    index: int
+    label: Any
+    share: float
 
 
 @dataclass(frozen=True)
@@ -28,6 +48,12 @@ class Suspect:
         Log odds against the label, or how many standard deviations the target is off.
     error : float
         Expected held-out error.
+    wrong : float or None
+        Probability that the label is wrong, where it is known.
+    precision : float or None
+        Expected share of wrong labels among this row and all that are as suspect or more.
+    reasons : tuple of Reason
+        The rows that speak most against the label, if they were asked for.
     """
 
     index: int
@@ -36,6 +62,9 @@ class Suspect:
     probability: float
     doubt: float
     error: float
+    wrong: float | None = None
+    precision: float | None = None
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def evidence(self) -> float:
@@ -44,18 +73,87 @@ class Suspect:
         return self.doubt
 
 
+@dataclass(frozen=True, repr=False)
 class Suspects(RowTable[Suspect]):
-    """Suspects, the strongest first; prints as a table."""
+    """Suspects, the strongest first; prints as a table.
+
+    Attributes
+    ----------
+    rows : tuple of Suspect
+    count : int or None
+        How many labels of the whole table are wrong, where that was estimated: the median.
+    count_interval : tuple of int or None
+        The interval that contains the number with probability ``level``.
+    level : float
+    n_rows : int
+        Number of rows that were judged.
+    """
 
     header = ("row", "label", "suggestion", "probability", "doubt")
 
+    count: int | None = None
+    count_interval: tuple[int, int] | None = None
+    level: float = 0.9
+    n_rows: int = 0
+
     def cells(self, row: Suspect) -> list[Any]:
         """Return a row as it is printed, long labels cut short."""
-        labels = [
-            f"{value:.4g}" if isinstance(value, float) else str(value)[:12]
-            for value in (row.label, row.suggestion)
-        ]
-        return [row.index, *labels, f"{row.probability:.3g}", f"{row.doubt:.2f}"]
+        front = [row.index, _short(row.label), _short(row.suggestion)]
+        found = [*front, f"{row.probability:.3g}", f"{row.doubt:.2f}"]
+        if row.wrong is not None:
+            found += [f"{row.wrong:.3f}", ", ".join(str(reason.index) for reason in row.reasons)]
+        return found
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each suspect, with a list of reasons."""
+        return [_without_nothing(asdict(row)) for row in self.rows]
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas data frame, with the rows' numbers as its index.
+
+        The reasons are text: the rows that speak against the label, and the share of each.
+        """
+        import pandas as pd
+
+        lines = [line | _in_words(line) for line in self.to_records()]
+        names = [name for name in Suspect.__dataclass_fields__ if not lines or name in lines[0]]
+        return pd.DataFrame(lines, columns=names).set_index("index")
+
+    def __repr__(self) -> str:
+        known = self.count is not None
+        header = [*self.header, "wrong", "against it"] if known else list(self.header)
+        table = columns(header, [self.cells(row) for row in self.rows])
+        return "\n".join([self.about, *table] if known else table)
+
+    @property
+    def about(self) -> str:
+        """How many labels are wrong, in a sentence."""
+        if self.count is None or self.count_interval is None:
+            raise ValueError("The number of wrong labels was not estimated: use find_suspects().")
+        low, high = self.count_interval
+        return (
+            f"Wrong labels: about {self.count:,} of {self.n_rows:,} "
+            f"({self.level:.0%} interval {low:,} to {high:,})"
+        )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)[:12]
+
+
+def _without_nothing(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line without what is not known; there are reasons where there is a probability."""
+    known = {name: value for name, value in line.items() if value is not None}
+    if "wrong" not in known:
+        del known["reasons"]
+    return known
+
+
+def _in_words(line: dict[str, Any]) -> dict[str, str]:
+    if "reasons" not in line:
+        return {}
+    each = (f"{reason['index']} ({reason['share']:.0%})" for reason in line["reasons"])
+    return {"reasons": ", ".join(each)}
 
 
 def most_doubtful(doubt: Array, k: int) -> Array:

@@ -1,6 +1,7 @@
 """Gaussian priors over the latent values, and the posteriors that go with them."""
 
 from cavity.priors.base import PRIORS, Coupling, KernelRule, Posterior, Prior, RowsPosterior
+from cavity.priors.class_inducing import AsDifferences, ClassInducingPosterior, ClassInducingPrior
 from cavity.priors.classes import ClassPosterior, ClassPrior
 from cavity.priors.dense import DensePosterior, DensePrior
 from cavity.priors.gradients import mean_gradient, variance_gradient
@@ -12,6 +13,9 @@ from cavity.priors.selection import Points, choose_points
 
 __all__ = [
     "PRIORS",
+    "AsDifferences",
+    "ClassInducingPosterior",
+    "ClassInducingPrior",
     "ClassLabels",
     "ClassPosterior",
     "ClassPrior",

@@ -17,8 +17,9 @@ import numpy as np
 from cavity.arrays import Array, NotPositiveDefiniteError, add_outer, matmul
 from cavity.priors.base import ClassFactor, KernelRule
 from cavity.priors.dense import DensePrior
+from cavity.priors.differences import without_own
 from cavity.priors.draws import draw_classes
-from cavity.priors.labels import ClassLabels, site_precisions
+from cavity.priors.labels import ClassLabels
 from cavity.priors.projected import ProjectedFactor
 from cavity.priors.structured import StructuredFactor
 from cavity.sites import (
@@ -82,6 +83,11 @@ class ClassPrior:
         return cls(K, labels, rule, X, structured)
 
     @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.labels.n_classes
+
+    @property
     def K(self) -> Array:
         """The covariance of one class's latent values."""
         return self.one.K
@@ -120,6 +126,10 @@ class ClassPrior:
     def features(self, rows: Rows) -> Rows:
         """Return the rows themselves."""
         return rows
+
+    def labels_of(self, rows: Rows) -> ClassLabels:
+        """Return the classes of all rows."""
+        return self.labels
 
     def sums(self, seen: Rows, sites: Sites) -> Sites:
         """Return the sites: one block holds all rows."""
@@ -216,17 +226,9 @@ class ClassPosterior:
 
         Of a repeated example one copy is left out. Classes are compared with their mean.
         """
-        labels = self.prior.labels
-        tau, s = site_precisions(labels, self.sites.tau)
-        T = tau[:, :, None] * (np.eye(tau.shape[1]) - tau[:, None, :] / s[:, None, None])
-        D = self._factor.differences()
-        D = np.linalg.solve(np.eye(tau.shape[1]) - D @ T, D)
-        F = labels.of_classes(matmul(self.prior.K, self.class_alpha))
-        one = labels.by_example(self.alpha) / labels.copies[:, None]
-        d = F - np.einsum("ikl,il->ik", D, one)
-        back = labels.from_differences
-        mean = np.einsum("ick,ik->ic", back, d)
-        return ClassMarginals(mean, back @ D @ back.swapaxes(1, 2))
+        labels, D = self.prior.labels, self._factor.differences()
+        d = labels.of_classes(matmul(self.prior.K, self.class_alpha))
+        return without_own(labels, self.sites.tau, self.alpha, d, D)
 
     def solve(self, v: Array) -> Array:
         """Return B⁻¹ v = v − S Σ S v, B = I + S G S."""

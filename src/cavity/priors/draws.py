@@ -36,11 +36,16 @@ def draw_classes(
     rng : numpy.random.Generator or RandomState
     """
     n, joint = len(K), np.block([[K, K_star.T], [K_star, prior]])
-    # What is smaller is rounding error of the factorisation.
-    tol = len(joint) * np.finfo(float).eps * float(np.max(np.diagonal(joint)))
-    F = semidefinite_factor(joint, tol)
+    F = covariance_factor(joint, joint)
     found = np.empty((n_classes, count, len(prior)))
     for k in range(count):
         f = F @ rng.standard_normal((F.shape[1], n_classes))
         found[:, k] = (f[n:] + K_star @ weights(f[:n])).T
     return found
+
+
+def covariance_factor(C: Array, prior: Array) -> Array:
+    """Return F with F F' = C, a covariance that is what is left of that of a prior."""
+    # What is smaller is rounding error of the factorisation, or of a difference of matrices.
+    tol = len(C) * np.finfo(float).eps * float(np.max(np.diagonal(prior)))
+    return semidefinite_factor(C, tol)

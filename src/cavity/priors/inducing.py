@@ -188,6 +188,15 @@ class InducingPrior(NamedTuple):
         """Return P = k(X, Z) W', the inputs in the coordinates of u."""
         return lower_product(self.W, self.rule.matrix(X, self.Z).T).T
 
+    def contracted(self, X: Any, H: Array, g: Array, own: Array) -> Array:
+        """Return the part of a gradient that comes from the rows' own covariances.
+
+        Half the weights of k(X, Z) are in H, those of k(x, x) in g; M_ii are ``own``.
+        """
+        theta = self.rule.vjp(X, self.Z, 2.0 * H) + self.rule.vjp_diag(X, g)
+        # Under the bound, too, sites act on the kernel's noise.
+        return theta if self.whole else theta + self.rule.vjp_noise(X, own - g)
+
 
 class InducingPosterior(NamedTuple):
     """The posterior of an inducing prior: m² numbers, whatever the number of rows."""
@@ -205,8 +214,13 @@ class InducingPosterior(NamedTuple):
         return self.values.local(seen, _given(seen, sites))
 
     def left_out(self, seen: Features, sites: Sites | None, weight: Array) -> Marginals:
-        """Return the cavities: one copy of each example is left out."""
-        return cavity(self.local(seen, sites), weight)
+        """Return the cavities: one copy of each example is left out.
+
+        Of the variance on which no site acts the other rows know nothing: it is all there.
+        """
+        local = self.local(seen, sites)
+        c = cavity(local, weight)
+        return c._replace(variance=c.variance + local.beyond)
 
     def under(self, sums: Sums) -> "InducingPosterior":
         """Return the posterior with the same precisions and other sources ν."""
@@ -270,14 +284,8 @@ class InducingPosterior(NamedTuple):
             right = matmul(W.T, right)
             H += (0.5 * left)[:, None] * right
             outer += matmul(P.T, 0.5 * left)[:, None] * right
-        return Shares(self._contracted(seen.X, H, g, own), signed_gram(P, d - g), outer, p)
-
-    def _contracted(self, X: Any, H: Array, g: Array, own: Array) -> Array:
-        """Return the part of the gradient that comes from the rows' own covariances."""
-        rule, Z = self.prior.rule, self.prior.Z
-        theta = rule.vjp(X, Z, 2.0 * H) + rule.vjp_diag(X, g)
-        # Under the bound, too, sites act on the kernel's noise.
-        return theta if self.prior.whole else theta + rule.vjp_noise(X, own - g)
+        theta = self.prior.contracted(seen.X, H, g, own)
+        return Shares(theta, signed_gram(P, d - g), outer, p)
 
     def gradient(self, shares: "Shares") -> Array:
         """Return d log Z/d theta from the sum of the shares.

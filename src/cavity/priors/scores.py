@@ -64,6 +64,10 @@ class ScorePrior:
         """Return the rows themselves."""
         return rows
 
+    def labels_of(self, rows: Rows) -> ClassLabels:
+        """Return the classes of all rows."""
+        return self.labels
+
     def sums(self, seen: Rows, sites: Sites) -> Sites:
         """Return the sites: one block holds all rows."""
         return sites

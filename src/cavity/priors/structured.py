@@ -23,6 +23,7 @@ from cavity.arrays import (
     mirrored,
     symmetric_product,
 )
+from cavity.priors.differences import of_one_copy
 from cavity.priors.factor import half_log_det
 from cavity.priors.labels import site_precisions
 
@@ -42,6 +43,7 @@ class StructuredFactor:
 
     def __init__(self, prior: Any, tau: Array) -> None:
         self._prior, self._labels = prior, prior.labels
+        self._all = tau
         self._tau, self._s = site_precisions(prior.labels, tau)
         self._classes = ClassWise(prior.K, class_weights(prior.labels, self._tau))
 
@@ -61,16 +63,8 @@ class StructuredFactor:
         return -np.take_along_axis(a, labels.others, axis=1).ravel()
 
     def variance(self) -> tuple[Array, Array]:
-        """Return the variance of each difference of one copy, and one minus τ times it.
-
-        Given f, the noise that the differences share has precision s and mean −τ'A f/s.
-        """
-        D, tau, s = self.differences(), self._tau, self._s[:, None]
-        pulled = np.einsum("ikl,il->ik", D, tau) / s
-        both = np.sum(pulled * tau, axis=1, keepdims=True) / s
-        own = np.einsum("ikk->ik", D) - 2.0 * pulled + both
-        total = tau * self._labels.copies[:, None]
-        return (own + 1.0 / s).ravel(), (1.0 - total / s - total * own).ravel()
+        """Return the variance of each difference of one copy, and one minus τ times it."""
+        return of_one_copy(self._labels, self._all, self.differences())
 
     def differences(self) -> Array:
         """Return the covariances (n, C − 1, C − 1) of f_y − f_j, j ≠ y, of each example."""

@@ -15,6 +15,7 @@ from cavity import __version__, compare_inference
 from cavity.estimators.fitted import fitted_model
 from cavity.report import parts
 from cavity.report.baselines import baselines_of, skipped
+from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
 from cavity.tables.fitting import (
@@ -92,7 +93,8 @@ class Analysis:
     other rows, with the same columns.
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
     `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
-    ``baselines`` as `baselines_of` in baselines.py. ``comparison`` has a row of
+    ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in checks.py.
+    ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
     ``command`` is the command that makes this report.
@@ -113,6 +115,7 @@ class Analysis:
     importance: list[Record]
     effects: list[Record]
     baselines: Record
+    checks: list[Record]
     comparison: list[Record]
     comparison_rows: int
     curve: Record
@@ -166,6 +169,8 @@ def analyse(
     about_rows = parts.rows_of(data, *unseen, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
+    about_methods = _comparisons(data, settings, fitted, unseen, tell, skip)
+    about = about_rows | about_inputs | about_methods
     return Analysis(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),
@@ -173,8 +178,8 @@ def analyse(
         settings=asdict(settings),
         versions=_versions(),
         command=command,
-        **plain(about_rows | about_inputs),
-        **plain(_comparisons(data, settings, fitted, unseen, tell, skip)),
+        checks=checks_of(data, fitted, unseen[0], about, settings.seed),
+        **plain(about),
     )
 
 

@@ -101,6 +101,24 @@ class Code:
     text: str
 
 
+class Finding(NamedTuple):
+    """What a check has found: its code, how bad it is, a sentence, and what it means."""
+
+    code: str
+    severity: str
+    title: str
+    text: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A list of findings, each with its meaning behind a click."""
+
+    kind: ClassVar[str] = "findings"
+    findings: Sequence[Finding]
+
+
 class Section(NamedTuple):
     """A question, its answer in a sentence, and the details."""
 

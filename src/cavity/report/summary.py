@@ -6,6 +6,7 @@ from cavity.estimators.columns import columns
 from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
 from cavity.report.sections.baselines import answer
+from cavity.report.sections.checks import headline
 from cavity.report.words import representatives, taken_as
 
 _MOST_INPUTS = 10
@@ -23,6 +24,7 @@ def summarise(analysis: Analysis) -> list[str]:
         _data(analysis),
         _model(analysis),
         [*quality(analysis.left_out, analysis.held_out, analysis.left_out_by), *_verdict(analysis)],
+        _indented("Is anything odd?", _checks(analysis)),
         _indented("Would a simpler model do?", _baselines(analysis)),
         _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
@@ -94,6 +96,12 @@ def _more(scores: Record) -> str:
 def _with_error(scores: Record, key: str) -> str:
     error = scores[f"{key}_se"]
     return f"{scores[key]:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def _checks(analysis: Analysis) -> list[str]:
+    found = [c for c in analysis.checks if c["status"] == "found"]
+    more = ["docs/checks.md explains what each code means."] * bool(found)
+    return [headline(analysis), *(f"{c['code']} {c['title']}: {c['text']}" for c in found), *more]
 
 
 def _baselines(analysis: Analysis) -> list[str]:

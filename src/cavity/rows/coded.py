@@ -21,10 +21,17 @@ class Coded:
         The table with its targets as they are.
     code : callable
         From the targets of a block to those of one problem; it is sent along with the visits.
+    view : callable, optional
+        From a block with such targets to the rows that the problem is about, if these are others.
     """
 
-    def __init__(self, blocks: RowBlocks, code: Callable[[Array], Array]) -> None:
-        self.blocks, self.code = blocks, code
+    def __init__(
+        self,
+        blocks: RowBlocks,
+        code: Callable[[Array], Array],
+        view: Callable[[Rows], Rows] | None = None,
+    ) -> None:
+        self.blocks, self.code, self.view = blocks, code, view
 
     def reduce(
         self,
@@ -34,12 +41,12 @@ class Coded:
         start: str | None = None,
     ) -> T:
         """As in `RowBlocks`."""
-        coded: Any = _Coding(visit, self.code)
+        coded: Any = _Coding(visit, self.code, self.view)
         return self.blocks.reduce(coded, shared, state, start)  # type: ignore[no-any-return]
 
     def collect(self, look: Callable[[Rows, Any, Any], T], shared: Any, state: str) -> Iterator[T]:
         """As in `RowBlocks`."""
-        coded: Any = _Coding(look, self.code)
+        coded: Any = _Coding(look, self.code, self.view)
         return self.blocks.collect(coded, shared, state)
 
     def drop(self, state: str) -> None:
@@ -52,6 +59,8 @@ class _Coding(NamedTuple):
 
     visit: Callable[[Rows, Any, Any], Any]
     code: Callable[[Array], Array]
+    view: Callable[[Rows], Rows] | None
 
     def __call__(self, rows: Rows, kept: Any, shared: Any) -> Any:
-        return self.visit(rows._replace(y=self.code(rows.y)), kept, shared)
+        coded = rows._replace(y=self.code(rows.y))
+        return self.visit(coded if self.view is None else self.view(coded), kept, shared)

@@ -16,6 +16,8 @@ from cavity.tables.task import WITH_CLASSES, Decision, decided, ordered_levels
 
 MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
+CONSTANT = "it has the same value in every row"
+"""Why a column is not used."""
 _ROWS_PER_LEVEL = 2
 _NUMERIC_SHARE = 0.9
 _ID_NAME = re.compile(
@@ -34,7 +36,7 @@ def role_of(facts: ColumnFacts, table: Table | StoredTable, keep: bool = False) 
     if not facts.known:
         return Role("dropped", "it is empty")
     if facts.levels == 1 and (is_number or not facts.missing):
-        return Role("dropped", "it has the same value in every row")
+        return Role("dropped", CONSTANT)
     if not keep and _is_identifier(facts, table):
         return Role("dropped", "it numbers or names the rows (an identifier)")
     if facts.is_text and not keep and _is_free_form(facts):

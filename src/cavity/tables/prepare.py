@@ -1,8 +1,8 @@
 """A table and a target become arrays, with a note about each decision."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,7 @@ class Prepared:
     the same way; notes have a sentence for each decision about the data. ``stored`` reads the
     inputs of a large table. ``offset`` is what is added to the latent function in each training
     row, ``offset_test`` in each test row, and ``offset_from`` the column that they come from.
+    ``unused`` has the reason for each column that is not used.
     """
 
     X: Any
@@ -105,6 +106,7 @@ class Prepared:
     offset: Array | None = None
     offset_test: Array | None = None
     offset_from: Offset | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def feature_names(self) -> list[str]:
@@ -154,9 +156,8 @@ def prepare(
     or their number if it is one or more.
     """
     table, offset = faster(table), offset or _own_exposure(table, target)
-    apart = [offset.column] if offset else []
-    labels = labels_of(table, target, task, (*drop, *keep, *apart), order)
-    roles = _roles(table, [labels.target, *apart], drop, keep)
+    labels = labels_of(table, target, task, (*drop, *keep, *_columns(offset)), order)
+    roles = _roles(table, [labels.target, *_columns(offset)], drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
     rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
     made = _encoded(table, roles, (rows[0] - 1, targets[0]), (rows[1] - 1, targets[1]))
@@ -168,13 +169,22 @@ def prepare(
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
+        unused=_unused(roles),
         **_offsets(table, offset, labels, chosen, made),
     )
+
+
+def _unused(roles: dict[str, Role]) -> dict[str, str]:
+    return {name: role.reason for name, role in roles.items() if role.kind == "dropped"}
 
 
 def _encoded(table: Table | StoredTable, roles: dict[str, Role], *parts: Any) -> Inputs:
     encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
     return encode(table, roles, *parts)  # type: ignore[no-any-return]
+
+
+def _columns(offset: Offset | None) -> list[str]:
+    return [] if offset is None else [offset.column]
 
 
 def _own_exposure(table: Table | StoredTable, target: str | None) -> Offset | None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from cavity.report.analysis import Analysis
 from cavity.report.sections.baselines import baselines
+from cavity.report.sections.checks import checks
 from cavity.report.sections.common import agreeing, measures
 from cavity.report.sections.inputs import inputs
 from cavity.report.sections.model import methods, more, now_and_twice, record
@@ -12,7 +13,7 @@ from cavity.report.words import number, percent
 
 __all__ = ["SECTIONS", "strip"]
 
-SECTIONS = (quality, baselines, certainty, more, inputs, labels, methods, record)
+SECTIONS = (quality, checks, baselines, certainty, more, inputs, labels, methods, record)
 """Each takes an `Analysis` and returns a `Section`."""
 
 

@@ -92,6 +92,15 @@ for (const form of document.querySelectorAll(".goal")) {
   say();
 }
 
+// A link to what a check means opens it, and paper shows all of them.
+for (const link of document.querySelectorAll(".findings .code"))
+  link.addEventListener("click", () => {
+    document.getElementById(link.getAttribute("href").slice(1)).open = true;
+  });
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll(".findings details")) details.open = true;
+});
+
 // Contents: mark where the reader is.
 const links = new Map(
   [...document.querySelectorAll("nav a")].map((link) => [link.getAttribute("href").slice(1), link]),

@@ -1,0 +1,40 @@
+"""One file for each kind of problem; a kind is a function that checks a problem into a ledger."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from farm.draw import Spec, draw
+from farm.kinds import classes, targets
+from farm.ledger import Ledger
+
+__all__ = ["KINDS", "Kind", "problem", "solve"]
+
+
+class Kind(NamedTuple):
+    """How to check problems of a kind, how many there are, and how large."""
+
+    check: Callable[[Ledger, Spec], None]
+    share: int
+    """Out of the sum of all shares."""
+    rows: int
+    """The most rows of a problem."""
+
+
+KINDS = {
+    "classes": Kind(classes.check, 5, 40),
+    "targets": Kind(targets.check, 5, 40),
+}
+
+
+def problem(seed: int, number: int) -> Spec:
+    """Return the problem with this number; kinds take turns by their shares."""
+    turns = [name for name, kind in KINDS.items() for _ in range(kind.share)]
+    name = turns[number % len(turns)]
+    return draw(name, seed, number, KINDS[name].rows)
+
+
+def solve(spec: Spec) -> Ledger:
+    """Check one problem."""
+    ledger = Ledger()
+    KINDS[spec["kind"]].check(ledger, spec)
+    return ledger

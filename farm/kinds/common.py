@@ -1,0 +1,91 @@
+"""What all kinds of fits have to keep."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cavity.estimators.fitted import fitted_model
+from cavity.inference import METHODS
+from cavity.likelihoods import REGISTRY
+from farm.draw import Spec, rng_of
+from farm.invariances import CHANGES, Case
+from farm.ledger import Ledger
+
+__all__ = ["TIGHT", "fit", "needs_noise", "pairs", "same_after_a_change", "unchanged_inputs"]
+
+TIGHT = 1e-9
+"""Tolerance of fits that are compared with each other."""
+_ORDERED = ("sequential",)
+"""Methods whose answer depends on the order of the rows."""
+
+
+def pairs(*supports: str) -> list[tuple[str, str]]:
+    """Return each method with each likelihood of these targets that it serves."""
+    models = {name: made() for name, made in REGISTRY.items()}
+    liks = [name for name, model in models.items() if model.support in supports]
+    return [(m, lik) for m in METHODS for lik in liks if METHODS[m].serves(models[lik])]
+
+
+def needs_noise(method: str, likelihood: str, spec: Spec) -> bool:
+    """Whether the problem has no answer unless the kernel's matrix can be inverted."""
+    return likelihood == "step" or method == "ensemble" or spec["inputs"] == "one place"
+
+
+def fit(ledger: Ledger, of: str, model: Any, case: Case) -> Any:
+    """Fit, and return the model, or None if it was refused; count how it ended."""
+    before = case.X.copy(), case.y.copy()
+    found, warned = ledger.run(of, lambda: model.fit(case.X, case.y, case.weight))
+    unchanged_inputs(ledger, of, before, (case.X, case.y))
+    if found is None:
+        return None
+    reports = [one.report for one in fitted_model(found).fits]
+    ledger.ended(of, all(report.converged for report in reports), warned)
+    value = found.log_marginal_likelihood_value_
+    ledger.finite(of, "evidence", value)
+    return found
+
+
+def unchanged_inputs(ledger: Ledger, of: str, before: Any, after: Any) -> None:
+    """Require that what the caller owns stays as it was."""
+    same = all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    ledger.require(same, "the caller's arrays change", of)
+
+
+def settled(model: Any) -> bool:
+    """Whether all inferences of a fit converged."""
+    return all(one.report.converged for one in fitted_model(model).fits)
+
+
+def same_after_a_change(
+    ledger: Ledger,
+    spec: Spec,
+    of: str,
+    make: Callable[[Any], Any],
+    case: Case,
+    noisy: bool,
+    answer: Callable[[Any, Any], Any],
+) -> None:
+    """Fit a problem and a changed one to convergence: evidence and answers must be the same."""
+    ordered = of.startswith(_ORDERED)
+    names = [name for name in CHANGES if not (ordered and name in ("order of rows",))]
+    name = str(rng_of(spec, hash_of(of)).choice(names))
+    other = CHANGES[name](spec, case, noisy)
+    both = []
+    for one in (case, other):
+        model, _ = ledger.run(of, lambda one=one: make(one.kernel).fit(one.X, one.y, one.weight))
+        if model is None or not settled(model):
+            return
+        both.append((model.log_marginal_likelihood_value_, answer(model, one.X_new)))
+    if not all(np.all(np.isfinite(a)) for pair in both for a in pair):
+        return
+    (value, found), (other_value, other_found) = both
+    ledger.counts["compared"] += 1
+    size = 1.0 + abs(value)
+    ledger.near(f"{name}: evidence", of, other_value / size, value / size, 1e-5, 0.0)
+    ledger.near(f"{name}: predictions", of, other_found, found, 1e-5, 1e-5)
+
+
+def hash_of(text: str) -> int:
+    """Return a number for a name, the same in every process."""
+    return sum(ord(letter) * 31**k for k, letter in enumerate(text)) % 2**31

@@ -1,0 +1,155 @@
+"""Which labels of a fitted model's table look wrong, and how many are."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from cavity.arrays import Array
+from cavity.estimators.fitted import FittedModel, fitted_model
+from cavity.model_selection.importance import check_level
+from cavity.model_selection.label_noise import cut_off, label_noise, running_mean
+from cavity.model_selection.pools import take_apart
+from cavity.model_selection.reasons import against_labels, can_be_taken_apart, strongest
+from cavity.model_selection.suspects import Reason, Suspect, Suspects
+from cavity.resampling.scores import class_scores, log_odds_against
+
+_SMALLEST = 1e-300
+
+
+def find_suspects(
+    estimator: Any,
+    *,
+    precision: float | None = None,
+    k: int | None = None,
+    level: float = 0.9,
+    n_reasons: int = 3,
+) -> Suspects:
+    """Return the rows whose labels look wrong, why they do, and how many labels are wrong.
+
+    It takes one fit: every row is judged by its leave-one-out prediction. How many labels are wrong
+    is estimated with the share of wrong labels itself, from how often confident predictions are
+    contradicted; where nothing can be predicted the interval is wide. A label that is wrong is
+    taken to be any other class alike.
+
+    Parameters
+    ----------
+    estimator : GaussianProcessClassifier, or a Pipeline ending in one
+        Fitted.
+    precision : float, optional
+        As many rows as are expected to have wrong labels in this share: 0.5 if every second label
+        that you look at should be wrong. Fewer rows are more precise.
+    k : int, optional
+        At most this many rows. With neither, all rows whose label is not the class that the others
+        predict.
+    level : float
+        Coverage of the interval of the number of wrong labels.
+    n_reasons : int
+        How many rows that speak against a label are named. There are none for models with inducing
+        points and with multi_class="multinomial".
+
+    Returns
+    -------
+    Suspects
+        A table of rows, the likeliest to be wrong first, with ``count`` and ``count_interval``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity import GaussianProcessClassifier, find_suspects
+    >>> X = np.random.default_rng(0).uniform(-2.0, 2.0, (150, 2))
+    >>> y = X[:, 0] + X[:, 1] > 0.0
+    >>> y[[3, 50, 77]] = ~y[[3, 50, 77]]
+    >>> found = find_suspects(GaussianProcessClassifier("auto").fit(X, y), precision=0.5)
+    >>> sorted(suspect.index for suspect in found[:3])
+    [3, 50, 77]
+    >>> found.count_interval[0] <= 3 <= found.count_interval[1]
+    True
+    """
+    fitted, classes, log_p = _left_out(estimator)
+    check_level(level)
+    _check_number("n_reasons", n_reasons, 0)
+    codes = _codes(fitted)
+    noise = label_noise(np.exp(log_p), codes)
+    order = np.argsort(-noise.wrong, kind="stable")
+    best = np.argmax(log_p, axis=1)
+    places = _chosen(noise.wrong[order], best[order] != codes[order], precision, k)
+    chosen = order[places]
+    about = {
+        "index": chosen,
+        "label": classes[codes[chosen]],
+        "suggestion": classes[best[chosen]],
+        **_scores(log_p[chosen], codes[chosen]),
+        "wrong": noise.wrong[chosen],
+        "precision": running_mean(noise.wrong[order])[places],
+    }
+    reasons = _reasons(fitted, classes, codes, log_p, chosen, n_reasons)
+    lines = zip(*(values.tolist() for values in about.values()), reasons, strict=True)
+    rows = tuple(Suspect(*line) for line in lines)
+    return Suspects(rows, noise.count, noise.interval(level), level, len(codes))
+
+
+def _left_out(estimator: Any) -> tuple[FittedModel, Array, Array]:
+    """Return a fitted classifier's model, its classes, and leave-one-out log probabilities."""
+    model, _ = take_apart(estimator, "Suspects need")
+    fitted = fitted_model(model)
+    if fitted is None:
+        raise NotFittedError(f"This {type(model).__name__} is not fitted yet: call fit first.")
+    return fitted, model.classes_, np.log(np.maximum(model.loo_proba_, _SMALLEST))
+
+
+def _chosen(wrong: Array, contradicted: Array, precision: float | None, k: int | None) -> Array:
+    """Return the places of the rows to take, among all in the order of their probabilities."""
+    if k is not None and (not isinstance(k, Integral) or not 1 <= k <= len(wrong)):
+        raise ValueError(f"k must lie between 1 and the {len(wrong)} examples; got {k!r}.")
+    if precision is not None:
+        return np.arange(cut_off(wrong, precision))[:k]
+    return np.flatnonzero(contradicted) if k is None else np.arange(k)
+
+
+def _scores(log_p: Array, codes: Array) -> dict[str, Array]:
+    own = log_p[np.arange(len(codes)), codes]
+    error = class_scores(log_p, codes).error
+    return {"probability": np.exp(own), "doubt": log_odds_against(own), "error": error}
+
+
+def _reasons(
+    fitted: FittedModel, classes: Array, codes: Array, log_p: Array, chosen: Array, count: int
+) -> list[tuple[Reason, ...]]:
+    """Return the rows that speak most against each label, if they are known."""
+    if not count or not len(chosen) or not can_be_taken_apart(fitted):
+        return [()] * len(chosen)
+    rivals = log_p[chosen]
+    rivals[np.arange(len(chosen)), codes[chosen]] = -np.inf
+    places, others = fitted.rows.position[chosen], np.argmax(rivals, axis=1)
+    against = against_labels(fitted, places, codes[chosen], others)
+    found = []
+    for some, shares in strongest(against, count):
+        index = fitted.rows.index[some]
+        about = zip(index.tolist(), classes[codes[index]].tolist(), shares.tolist(), strict=True)
+        found.append(tuple(Reason(*line) for line in about))
+    return found
+
+
+def _check_number(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+
+
+def _codes(fitted: FittedModel) -> Array:
+    """Return the class of each row of the table, as a number."""
+    if np.any(fitted.rows.position < 0):
+        raise ValueError(
+            "Rows of weight zero cannot be suspects, for their labels are not kept: fit without "
+            "them."
+        )
+    processes, coding = fitted.processes, fitted.coding
+    targets = [process.fits[0].targets.y for process in processes]
+    if coding.several:
+        codes = processes[0].evaluation.prior.labels.codes
+    elif coding.ordered:
+        codes = targets[0].astype(int)
+    else:
+        codes = np.argmax(targets, axis=0) if len(targets) > 1 else (targets[0] > 0.0).astype(int)
+    return np.asarray(codes)[fitted.rows.position]
