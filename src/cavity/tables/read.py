@@ -147,4 +147,6 @@ def _read_shipped(name: str) -> Table:
     parts = [read_text((DATA / file).read_bytes(), name) for file in about.files]
     heights = [part.height for part in parts]
     held_out = np.repeat([False, True], heights) if len(parts) == 2 else None
-    return Table(pl.concat(parts), name, about.target, about.task, about.unused, held_out)
+    frame, order, exposure = pl.concat(parts), about.order, about.exposure
+    task, unused = about.task, about.unused
+    return Table(frame, name, about.target, task, unused, held_out, order, exposure)
