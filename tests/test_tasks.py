@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from cavity import compare_inference
 from cavity.cli import main
+from cavity.datasets import load_outliers
 from cavity.likelihoods import Poisson
 from cavity.model_selection.predictive import (
     Predictive,
@@ -18,6 +19,7 @@ from cavity.model_selection.predictive import (
     new_predictive,
 )
 from cavity.report.analysis import analyse
+from cavity.report.outliers import outliers_of, threshold
 from cavity.report.page import render
 from cavity.report.scores import left_out_of
 from cavity.report.sections import strip
@@ -408,3 +410,70 @@ def test_what_the_page_says_of_each_task():
     assert "visits, as counts" in said["counts"]
     assert "ranks off on average" in said["ordinal"]
     assert "average absolute error" in said["robust"]
+
+
+def quantity(n=60, seed=0, wrong=0):
+    """A wave with Gaussian noise, in which some targets are off by twenty deviations."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-3.0, 3.0, n)
+    y = np.sin(1.5 * x) + 0.1 * rng.standard_normal(n)
+    y[:wrong] += 2.0 * rng.choice([-1.0, 1.0], wrong)
+    return prepare(Table(pl.DataFrame({"x": x, "y": y}), "made.csv"), "y")
+
+
+def outliers_in(data):
+    fitted, _ = fit_model(data, QUICK)
+    return outliers_of(data, left_out_of(data, fitted), QUICK)
+
+
+def test_clean_tables_have_no_outliers():
+    """In 60 tables with Gaussian noise at most three have a row beyond the threshold."""
+    # One in a hundred is expected to; more than three of 60 would have a probability of 0.003.
+    found = [outliers_in(quantity(n, seed)) for n in (25, 40, 80) for seed in range(20)]
+    assert sum(bool(one["rows"]) for one in found) <= 3
+
+
+@pytest.mark.parametrize("wrong", [2, 6])
+def test_outliers_lead_to_a_robust_model(wrong):
+    """The model with heavy tails is tried, is better, and names every wrong row and no other."""
+    found = outliers_in(quantity(wrong=wrong))
+    robust = found["robust"]
+    assert found["rows"]
+    assert robust["verdict"] == "better"
+    assert set(robust["rows"]) == set(range(1, wrong + 1))
+    assert robust["gain"] > 2.0 * robust["gain_se"]
+    clean = quantity(wrong=0)
+    mae = left_out_of(clean, fit_model(clean, QUICK)[0])
+    # Off by two, each wrong target adds that to the sum of absolute errors.
+    expected = np.mean(np.abs(mae.y - mae.mean)) + 2.0 * wrong / len(clean.y)
+    assert robust["scores"]["mae"] == pytest.approx(expected, rel=0.1)
+
+
+def test_the_threshold_is_that_of_gaussian_noise():
+    """Among many rows of known deviation, one in a hundred tables has one beyond it."""
+    rng = np.random.default_rng(0)
+    far = np.abs(rng.standard_normal((2000, 500))).max(axis=1) > threshold(500)
+    # Four standard errors.
+    assert abs(far.mean() - 0.01) < 4.0 * np.sqrt(0.01 / 2000)
+    assert threshold(10) > threshold(30)
+
+
+def test_the_page_tells_of_outliers():
+    """Page and terminal name the rows, both scores, and what to say to use the other model."""
+    found = analyse(quantity(wrong=4), QUICK, skip=["comparison", "baselines"])
+    text = "\n".join(summarise(found))
+    assert "--task robust) predicts better" in text
+    assert "4 rows are outliers (" in text
+    page = render(found)
+    assert "heavy tails (--task robust)" in page
+    clean = analyse(quantity(), QUICK, skip=["comparison", "baselines"])
+    assert clean.outliers["robust"] is None
+    assert "No row is an outlier" in "\n".join(summarise(clean))
+    assert outliers_of(MADE["robust"](n=20), None, QUICK) is None
+
+
+def test_the_shipped_outliers_are_found():
+    """All nine rows that the table says are wrong, and no other."""
+    data, wrong = prepare(read_table("outliers")), load_outliers().wrong
+    found = outliers_in(data)
+    assert set(found["robust"]["rows"]) == set(np.flatnonzero(wrong) + 1)

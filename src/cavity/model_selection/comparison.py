@@ -17,7 +17,7 @@ from cavity.estimators.fitted import fitted_model
 from cavity.estimators.joint import JOINT_METHODS
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_offers
-from cavity.inference import METHODS, method
+from cavity.inference import METHODS, IndistinguishableError, method
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.leave_one_out import loo_losses
@@ -160,8 +160,8 @@ def _row(estimator: Any, X: Any, y: Any, offset: Any) -> ComparisonRow:
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             estimator.fit(X, y, offset=offset)
-        except NotPositiveDefiniteError:
-            # Some methods need the kernel's inverse, and a smooth kernel may have none.
+        except (NotPositiveDefiniteError, IndistinguishableError):
+            # Some methods need the kernel's inverse, or a likelihood with noise of its own.
             none = float("nan")
             return ComparisonRow(estimator.inference, none, none, none, none, none, False)
     seconds = time.perf_counter() - begin

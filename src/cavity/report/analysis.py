@@ -17,6 +17,7 @@ from cavity.report import parts
 from cavity.report.baselines import baselines_of, skipped
 from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
+from cavity.report.outliers import outliers_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
 from cavity.tables.fitting import (
     Settings,
@@ -93,7 +94,8 @@ class Analysis:
     other rows, with the same columns.
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
     `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
-    ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in checks.py.
+    ``baselines`` as `baselines_of` in baselines.py, ``outliers`` as `outliers_of` in outliers.py,
+    ``checks`` as `checks_of` in checks.py.
     ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
@@ -115,6 +117,7 @@ class Analysis:
     importance: list[Record]
     effects: list[Record]
     baselines: Record
+    outliers: Record | None
     checks: list[Record]
     comparison: list[Record]
     comparison_rows: int
@@ -203,7 +206,9 @@ def _comparisons(
     if "baselines" not in skip:
         tell("fitting simpler models")
         baselines = baselines_of(data, *unseen, curve, settings.seed)
+    tell("looking for outliers")
     return {
+        "outliers": outliers_of(data, unseen[0], settings),
         "comparison": comparison,
         "comparison_rows": len(few.y),
         "curve": curve,

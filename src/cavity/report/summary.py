@@ -7,6 +7,7 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
 from cavity.report.sections.baselines import answer
 from cavity.report.sections.checks import headline
+from cavity.report.sections.outliers import outlier_sentences
 from cavity.report.words import representatives, taken_as
 
 _MOST_INPUTS = 10
@@ -29,7 +30,10 @@ def summarise(analysis: Analysis) -> list[str]:
         _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
-        _indented("Which rows to check first?", map(_suspect, analysis.suspects[:5])),
+        _indented(
+            "Which rows to check first?",
+            [*map(_suspect, analysis.suspects[:5]), *outlier_sentences(analysis)],
+        ),
     ]
     return [line for lines in paragraphs if lines for line in (*lines, "")]
 

@@ -9,6 +9,7 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.parts import SURE, records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
+from cavity.report.sections.outliers import outlier_blocks
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -266,7 +267,9 @@ def labels(a: Analysis) -> Section:
         )
         doubt = ("deviations off", "z", cell)
     table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
-    return Section("labels", "Which labels look wrong?", headline, [table, note])
+    return Section(
+        "labels", "Which labels look wrong?", headline, [table, *outlier_blocks(a), note]
+    )
 
 
 def _class_headline(a: Analysis) -> str:
