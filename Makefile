@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST_ARGS ?=
 TRUST_ARGS ?=
+SUSPECTS_ARGS ?=
 LARGE_ARGS ?=
+GOALS_ARGS ?=
 FARM_ARGS ?= --jobs 2 --keep
 
 BENCH_VENV ?= .venv-bench
@@ -14,7 +16,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow farm lint format report pictures docs bench curves trust clean
+.PHONY: help venv test slow farm lint format report pictures docs bench curves trust goals suspects clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -90,6 +92,16 @@ $(VENV)/.trust: $(VENV)/.dev
 
 trust: $(VENV)/.trust  ## check the automatic model against peers, fresh rows and refits (QUICK=1: a minute)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.trust $(if $(QUICK),--quick) $(TRUST_ARGS)
+
+$(VENV)/.suspects: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check cleanlab
+	touch $@
+
+suspects: $(VENV)/.suspects  ## find labels turned wrong, beside cleanlab (QUICK=1: a minute)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.suspects $(if $(QUICK),--quick) $(SUSPECTS_ARGS)
+
+goals: $(VENV)/.dev  ## check whether goals are met as often as plans say (QUICK=1: a minute)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.goals $(if $(QUICK),--quick) $(GOALS_ARGS)
 
 clean:  ## remove the virtual environments and all caches
 	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist

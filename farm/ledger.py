@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 __all__ = ["LONGEST", "Fault", "Ledger", "Seen"]
 
-LONGEST = 320
-"""Letters of a message that fits two lines of a wide terminal."""
+LONGEST = 420
+"""Letters of a message: a sentence or two."""
 _LEGAL = (UserWarning, ConvergenceWarning)
 
 
@@ -59,16 +59,27 @@ class Ledger:
             except ValueError as error:
                 self._refused(of, error, may_refuse)
             except Exception as error:
-                self.counts["uncaught"] += 1
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
-                self.fault("uncaught error", of, f"{type(error).__name__} at {place}: {error}")
+                self._uncaught(of, error)
         return Seen(value, self._warnings(of, caught))
+
+    def guard(self, of: str, call: Callable[[], Any]) -> None:
+        """Call; whatever it raises is a fault."""
+        try:
+            call()
+        except Exception as error:
+            self._uncaught(of, error)
+
+    def _uncaught(self, of: str, error: Exception) -> None:
+        self.counts["uncaught"] += 1
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
+        self.fault("uncaught error", of, f"{type(error).__name__} at {place}: {error}")
 
     def _refused(self, of: str, error: ValueError, may_refuse: bool) -> None:
         text = str(error)
         self.counts["refused"] += 1
-        self.refusals[re.sub(r"[-+\d.e]+", "#", text)[:160]] += 1
+        # Numbers and what is in parentheses differ; the sentence is the same.
+        self.refusals[re.sub(r"\(.*\)|[-+]?\d[\d.e+-]*", "#", text)[:160]] += 1
         own = type(error).__module__.startswith(("cavity", "builtins", "numpy.linalg", "sklearn"))
         self.require(own, "an error of another library", of, f"{type(error)}: {text}")
         self.require(may_refuse, "what was accepted is refused", of, text)

@@ -38,7 +38,7 @@ def answers(convert, name, lik, kernel):
         method(name, tol=1e-11),
         convert(np.ones(150)),
     )
-    here = found.at(kernel.theta)
+    here = found.at(found.theta)
     (fit,) = here.fits
     gradient = here.gradient if fit.method.has_gradient else np.empty(0)
     K_new = compute.matrix(convert(X_new), convert(X))

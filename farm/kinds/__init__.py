@@ -4,7 +4,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from farm.draw import Spec, draw
-from farm.kinds import classes, targets
+from farm.kinds import (
+    classes,
+    commands,
+    curves,
+    files,
+    inducing,
+    several,
+    streams,
+    targets,
+    tuned,
+)
 from farm.ledger import Ledger
 
 __all__ = ["KINDS", "Kind", "problem", "solve"]
@@ -21,8 +31,15 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "classes": Kind(classes.check, 5, 40),
-    "targets": Kind(targets.check, 5, 40),
+    "classes": Kind(classes.check, 4, 40),
+    "targets": Kind(targets.check, 4, 40),
+    "several": Kind(several.check, 2, 24),
+    "inducing": Kind(inducing.check, 2, 40),
+    "curves": Kind(curves.check, 2, 30),
+    "streams": Kind(streams.check, 2, 60),
+    "files": Kind(files.check, 2, 30),
+    "tuned": Kind(tuned.check, 1, 24),
+    "commands": Kind(commands.check, 1, 40),
 }
 
 
@@ -36,5 +53,5 @@ def problem(seed: int, number: int) -> Spec:
 def solve(spec: Spec) -> Ledger:
     """Check one problem."""
     ledger = Ledger()
-    KINDS[spec["kind"]].check(ledger, spec)
+    ledger.guard(spec["kind"], lambda: KINDS[spec["kind"]].check(ledger, spec))
     return ledger

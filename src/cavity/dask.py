@@ -43,7 +43,7 @@ class DaskEstimator(VersionedEstimator):
         X : dask array (n_samples, n_features), dask data frame, or DaskBlocks
             A chunk or partition is visited as a whole: some 10,000 to 1,000,000 rows are good. The
             rows stay in the workers' memory as long as the fitted estimator is kept.
-        y : dask or NumPy array, dask series, or name of a column of X
+        y : dask or NumPy array, dask series, or name of a column of X, default None
         sample_weight : the same, optional
             How often each row counts; rows of weight zero have to be left out.
         """
@@ -118,7 +118,7 @@ class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ig
     average_hyperparameters, n_inducing, inducing_points, mean
         As in `cavity.GaussianProcessClassifier`. There are always inducing points: None and "auto"
         are the same number of them. Rows that stay on workers have no trend: mean is None.
-    client : distributed.Client or None
+    client : distributed.Client or None, default None
         The cluster; None is the client made last.
 
     Attributes
@@ -212,7 +212,7 @@ class DaskGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, DaskEstimat
         As in `cavity.GaussianProcessRegressor`, but ``alpha`` is one number. There are always
         inducing points: None and "auto" are the same number of them. Rows that stay on workers have
         no trend: mean is None.
-    client : distributed.Client or None
+    client : distributed.Client or None, default None
         The cluster; None is the client made last.
 
     Attributes

@@ -132,7 +132,10 @@ def cavity(local: Local, weight: Array | float = 1.0) -> Marginals:
 
 def match(c: Marginals, moments: Moments, weight: Array | float = 1.0) -> Sites:
     """Sites that give each cavity the mean and variance of its tilted distribution."""
-    scale = weight / (1.0 + moments.d2 * c.variance)
+    share = 1.0 + moments.d2 * c.variance
+    xp = namespace(share)
+    # A smaller share of the cavity's variance is rounding.
+    scale = weight / xp.maximum(share, 0.0 * share + float(xp.finfo(share.dtype).eps))
     return Sites(-moments.d2 * scale, (moments.d1 - c.mean * moments.d2) * scale)
 
 

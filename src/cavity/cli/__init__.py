@@ -1,4 +1,4 @@
-"""The command line: report, compare, curve, fit, predict, datasets."""
+"""The command line: report, compare, curve, fit, predict, suggest, datasets."""
 
 import sys
 from collections.abc import Sequence

@@ -19,6 +19,7 @@ Examples:
   cavity report patients.csv --target outcome -o patients.html
   cavity fit patients.csv --target outcome -o patients.model
   cavity predict patients.model new.csv -o answers.csv
+  cavity suggest patients.model unlabelled.csv -k 20
 
 TABLE is a CSV, TSV or Parquet file with a header, - for text on standard input, or the name of
 a shipped data set. Text may be packed by gzip.

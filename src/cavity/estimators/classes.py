@@ -71,7 +71,7 @@ class ClassProcess(ClassifierMixin, GaussianProcess):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        of : {"probability", "log_probability", "latent"}
+        of : {"probability", "log_probability", "latent"}, default "probability"
             What is differentiated. "log_probability" is accurate far into the tails.
 
         Returns

@@ -37,55 +37,56 @@ class GaussianProcessClassifier(ClassProcess):
 
     Parameters
     ----------
-    kernel : kernel object, "auto", "precomputed" or None
+    kernel : kernel object, "auto", "precomputed" or None, default None
         Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
         of your own. "auto" chooses among no inputs, linear, squared exponential, Matérn 5/2 and
         their sums by the integrated evidence; inputs need no scaling. None is
         ``1.0 * RBF(1.0)`` with fixed hyperparameters. With "precomputed", ``X`` holds
         covariances: square in `fit`, (new, training) in `predict`.
-    optimizer : "fmin_l_bfgs_b", callable or None
+    optimizer : "fmin_l_bfgs_b", callable or None, default "fmin_l_bfgs_b"
         How to tune the kernel's hyperparameters by maximising the evidence. None keeps them fixed.
         A callable takes ``(obj_func, initial_theta, bounds)`` and returns ``(theta, minimum)``.
-    n_restarts_optimizer : int
+    n_restarts_optimizer : int, default 0
         Number of additional starts of the tuning, drawn log-uniformly within the kernel's bounds.
-    max_iter_predict : int
+    max_iter_predict : int, default 100
         Maximum number of iterations of the inference.
-    warm_start : bool
+    warm_start : bool, default False
         Whether another call to `fit` starts the tuning from the hyperparameters of the last fit.
-    copy_X_train : bool
+    copy_X_train : bool, default True
         Whether to keep a copy of the training inputs rather than a reference.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default None
         Controls the random restarts.
-    multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}
+    multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}, default "one_vs_rest"
         How to split more than two classes into binary problems; "multinomial" does not: all classes
         are one problem, with one kernel for the functions of all.
-    n_jobs : int or None
+    n_jobs : int or None, default None
         Number of starts to tune in parallel; above 500 rows results may differ by rounding.
-    inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method
+    inference : {"ep", "laplace", "variational", "ensemble", "naive", "sequential"} or Method, \
+            default "ep"
         How to approximate the posterior. To set options, pass an object of `cavity.inference`, such
         as ``EP(power=0.5)``; its ``tol`` and ``max_iter`` then replace those of the estimator.
-    likelihood : {"probit", "logit", "step"} or Likelihood
+    likelihood : {"probit", "logit", "step"} or Likelihood, default "probit"
         Maps latent values to class probabilities. "step" is noise-free: add a WhiteKernel to the
         kernel. Laplace and variational inference need a smooth likelihood.
-    tol : float or None
+    tol : float or None, default None
         Dimensionless residual at which the inference stops. None uses the method's default.
-    hyperprior : None, "hierarchical" or Hyperprior
+    hyperprior : None, "hierarchical" or Hyperprior, default None
         Prior of the hyperparameters. None maximises the evidence, as scikit-learn does, which
         overfits many length scales. "hierarchical" lets them deviate from a common level by a
         spread that is learned, as kernel="auto" does. `cavity.evidence.LogNormal`, or your own
         `cavity.evidence.Hyperprior`, is added to the log evidence.
-    average_hyperparameters : int
+    average_hyperparameters : int, default 0
         Over how many random hyperparameters predictions are averaged, at the cost of one inference
         in `fit` for each; 0 uses the best ones only.
-    n_inducing : int, "auto" or None
+    n_inducing : int, "auto" or None, default None
         Number of inducing points; with them, time is proportional to the number of rows. "auto" has
         none up to 3,000 rows (1,500 if the kernel is chosen) and up to 500 beyond.
-    inducing_points : array-like of shape (m, n_features) or None
+    inducing_points : array-like of shape (m, n_features) or None, default None
         Inducing points of your own.
-    mean : "linear" or None
+    mean : "linear" or None, default None
         The mean of the latent function: a trend that is linear in the inputs, tuned with the
         kernel, or zero.
-    verbose : int
+    verbose : int, default 0
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
 
     Attributes

@@ -142,4 +142,19 @@ def _maximised(estimator: Any, setting: Setting) -> Found:
 def _evaluate(evidence: Evidence, best: Optimum, threads: Callable[[], Any]) -> Evaluation:
     with threads(), named_failure(evidence.with_theta(best.theta).rule):
         found = evidence.at(best.theta, best.starts)
-        return found if best.starts is None or found.converged else evidence.at(best.theta)
+        if best.starts is not None and not found.converged:
+            found = evidence.at(best.theta)
+    _require_numbers(found)
+    return found
+
+
+def _require_numbers(found: Evaluation) -> None:
+    """Raise an error if an inference has overflowed: nothing could be predicted from it."""
+    for fit in found.fits:
+        if not np.isfinite(fit.log_evidence):
+            largest = float(np.max(found.prior.kernel_rule.diag(found.prior.points)))
+            raise ValueError(
+                f"Inference by {fit.method.name!r} has overflowed: the latent function has a prior "
+                f"variance of up to {largest:.1g}. Lower the kernel's amplitude, or scale the "
+                "inputs or targets."
+            )

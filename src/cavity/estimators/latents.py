@@ -98,7 +98,7 @@ class SignLatents(Latents):
 
     Parameters
     ----------
-    labels : sequence of float
+    labels : sequence of float, default (-1.0, 1.0)
         What the likelihood calls the classes.
     """
 
@@ -175,7 +175,7 @@ class ClassLatents(Latents):
     Parameters
     ----------
     n_classes : int
-    softmax : bool
+    softmax : bool, default False
         Whether class probabilities are those of the softmax and not of the multinomial probit.
     """
 

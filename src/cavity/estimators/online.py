@@ -44,27 +44,28 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
 
     Parameters
     ----------
-    kernel : kernel object or None
+    kernel : kernel object or None, default None
         Any kernel of `sklearn.gaussian_process.kernels` on vectors, a sum or product of them, or a
         subclass of your own. None is ``1.0 * RBF(1.0)``. Its hyperparameters stay fixed unless
         there is a ``warmup``.
-    likelihood : {"probit", "logit", "step", "noisy_probit", "ordinal"} or Likelihood
+    likelihood : {"probit", "logit", "step", "noisy_probit", "ordinal"} or Likelihood, \
+            default "probit"
         Maps latent values to class probabilities. "step" is noise-free: add a WhiteKernel to the
         kernel. Of "noisy_probit" (some labels are wrong) and "ordinal" (classes in the order of
         their labels) a ``warmup`` tunes the parameters as well; without one, the thresholds of
         "ordinal" are those of classes that are equally frequent.
-    budget : int
+    budget : int, default 100
         Maximum number of basis points. Learning one example takes O(budget²) time.
-    novelty : float
+    novelty : float, default 1e-06
         An input can become a basis point only if the others leave at least this share of its prior
         variance unexplained.
-    forget : float
+    forget : float, default 1.0
         Factor by which each new example discounts all earlier ones: 1 never forgets, 0.999
         remembers about the last 1000 rows. Forgetting moves predictions back towards the prior.
-    sweeps : int
+    sweeps : int, default 1
         In `fit` only: if more than 1, expectation propagation revisits the table, at the basis
         points chosen by the first pass, until it converges or for at most this many sweeps.
-    warmup : int
+    warmup : int, default 0
         Number of rows to collect, and to tune kernel and likelihood on, before learning begins.
     optimizer, n_restarts_optimizer, random_state
         How to tune, as for `GaussianProcessClassifier`.

@@ -31,13 +31,13 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
 
     Parameters
     ----------
-    kernel : kernel object or None
+    kernel : kernel object or None, default None
         As for `OnlineGaussianProcessClassifier`.
-    alpha : float
+    alpha : float, default 0.1
         With likelihood="gaussian", the variance of the noise on the targets. A WhiteKernel in the
         kernel adds to it, and is tuned.
     likelihood : {"gaussian", "poisson", "negative_binomial", "gamma", "student_t", "censored"} or \
-            Likelihood
+            Likelihood, default "gaussian"
         What the targets are, as for `GaussianProcessRegressor`. Parameters of its own are tuned
         with the kernel on the ``warmup``; without one they are those of the object given.
     budget, novelty, forget, sweeps, warmup, optimizer, n_restarts_optimizer, random_state, tol

@@ -43,54 +43,55 @@ class GaussianProcessRegressor(TargetProcess):
 
     Parameters
     ----------
-    kernel : kernel object, "auto", "precomputed" or None
+    kernel : kernel object, "auto", "precomputed" or None, default None
         Any kernel of `sklearn.gaussian_process.kernels`, a sum or product of them, or a subclass
         of your own. "auto" chooses among no inputs, linear, squared exponential, Matérn 5/2 and
         their sums by the integrated evidence; inputs need no scaling. It includes noise and
         implies ``normalize_y``. None is ``1.0 * RBF(1.0)``. With "precomputed", ``X`` holds
         covariances: square in `fit`, (new, training) in `predict`.
-    alpha : float or ndarray of shape (n_samples,)
+    alpha : float or ndarray of shape (n_samples,), default 1e-10
         Variance of the noise on the training targets.
-    optimizer : "fmin_l_bfgs_b", callable or None
+    optimizer : "fmin_l_bfgs_b", callable or None, default "fmin_l_bfgs_b"
         How to tune the kernel's hyperparameters by maximising the evidence. None keeps them fixed.
-    n_restarts_optimizer : int
+    n_restarts_optimizer : int, default 0
         Number of additional starts, drawn log-uniformly within the kernel's bounds.
-    normalize_y : bool
+    normalize_y : bool, default False
         Whether to scale the targets to zero mean and unit variance before fitting; of counts and
         amounts, whose mean is e^f, the log of their mean is added to f instead.
-    copy_X_train : bool
+    copy_X_train : bool, default True
         Whether to keep a copy of the training inputs rather than a reference.
-    n_targets : int or None
+    n_targets : int or None, default None
         Number of targets, for predictions from the prior before `fit`.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default None
         Controls the random restarts.
-    inference : {"auto", "exact", "ep", "laplace", "variational", "mixture", ...} or Method
+    inference : {"auto", "exact", "ep", "laplace", "variational", "mixture", ...} or Method, \
+            default "auto"
         "auto" is "exact" with Gaussian noise, where the next three give the same posterior,
         "mixture" for targets with outliers, and "ep" otherwise. "ensemble", "naive" and
         "sequential" are for study.
-    n_jobs : int or None
+    n_jobs : int or None, default None
         Number of starts to tune in parallel; above 500 rows results may differ by rounding.
-    hyperprior : None, "hierarchical" or Hyperprior
+    hyperprior : None, "hierarchical" or Hyperprior, default None
         Prior of the hyperparameters. None maximises the evidence, as scikit-learn does, which
         overfits many length scales. "hierarchical" lets them deviate from a common level by a
         spread that is learned, as kernel="auto" does. `cavity.evidence.LogNormal`, or your own
         `cavity.evidence.Hyperprior`, is added to the log evidence.
-    average_hyperparameters : int
+    average_hyperparameters : int, default 0
         Over how many random hyperparameters predictions are averaged, at the cost of one inference
         for each; 0 uses the best ones only.
-    n_inducing : int, "auto" or None
+    n_inducing : int, "auto" or None, default None
         Number of inducing points; with them, time is proportional to the number of rows. "auto" has
         none up to 3,000 rows (1,500 if the kernel is chosen) and up to 500 beyond.
-    inducing_points : array-like of shape (m, n_features) or None
+    inducing_points : array-like of shape (m, n_features) or None, default None
         Inducing points of your own.
-    verbose : int
+    verbose : int, default 0
         1 prints a line for each start of the tuning, 2 also prints one for each evaluation.
     likelihood : {"gaussian", "poisson", "negative_binomial", "gamma", "student_t", "censored"} or \
-            Likelihood
+            Likelihood, default "gaussian"
         What the targets are: real numbers, counts (the next two, with mean e^f), positive amounts
         (mean e^f), real numbers with outliers, or real numbers cut off at limits. Its own
         parameters are tuned with the kernel's hyperparameters.
-    mean : "linear" or None
+    mean : "linear" or None, default None
         The mean of the latent function: a trend that is linear in the inputs, tuned with the
         kernel, or zero.
 
@@ -214,10 +215,10 @@ class GaussianProcessRegressor(TargetProcess):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        return_std : bool
+        return_std : bool, default False
             Whether to also return the standard deviation: with likelihood="gaussian" that of the
             latent function (as in scikit-learn, without ``alpha``), otherwise that of the target.
-        return_cov : bool
+        return_cov : bool, default False
             Whether to also return the joint covariance, of shape (n_samples, n_samples) or
             (n_samples, n_samples, n_targets); not with ``return_std``, and with
             likelihood="gaussian" only.

@@ -37,7 +37,7 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        levels : sequence of float
+        levels : sequence of float, default (0.05, 0.5, 0.95)
             Probabilities between 0 and 1.
         offset : float or array-like of shape (n_samples,), optional
             As in `predict`.
@@ -125,7 +125,7 @@ class TargetProcess(MultiOutputMixin, RegressorMixin, GaussianProcess):  # type:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        return_std : bool
+        return_std : bool, default False
             Whether to also return the gradient of the standard deviation, as in `predict`. Where
             that is zero, at rows without noise, it has a kink and no gradient of use.
         offset : float or array-like of shape (n_samples,), optional

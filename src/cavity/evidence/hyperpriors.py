@@ -118,7 +118,7 @@ class LogNormal(Hyperprior):
         Median and spread of the hyperparameters whose name ends in the key, such as
         ``"length_scale"``, ``"k2__noise_level"`` or ``"likelihood__shape"``; the longest key
         wins. The spread is the standard deviation of the logarithm.
-    default : (float, float)
+    default : (float, float), default (1.0, 2.0)
         Median and spread of all others.
 
     Examples

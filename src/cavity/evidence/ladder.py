@@ -48,9 +48,9 @@ def climb(
         A density that counts with the evidence.
     starts : sequence of WarmStart, optional
     progress : Progress, optional
-    tol : float
+    tol : float, default 0.02
         Nats that are not worth another evaluation.
-    most : int
+    most : int, default 40
         Largest number of evaluations.
     """
     objective, bounds = Objective(loosened(evidence), progress), evidence.bounds

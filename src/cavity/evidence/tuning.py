@@ -87,10 +87,10 @@ def tune(
         the only one is that of its rule. `starting_points` draws more.
     bounds : sequence of arrays of shape (p, 2), optional
         Log bounds, for each evidence; by default the rules' own.
-    optimizer : "fmin_l_bfgs_b" or callable
+    optimizer : "fmin_l_bfgs_b" or callable, default "fmin_l_bfgs_b"
         The default is L-BFGS-B in `Coordinates`; a callable with scikit-learn's signature gets an
         objective of theta.
-    n_jobs : int or None
+    n_jobs : int or None, default None
         Number of starts to run in parallel.
     progress : callable, optional
         Given the number of starts for each evidence, returns one `Progress` for each start.

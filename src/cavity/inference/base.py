@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
 from cavity.arrays import Array, clip, namespace
 from cavity.inference.problem import Fit, Problem, WarmStart
 from cavity.inference.self_consistent import fixed_variance, self_consistent
@@ -24,9 +26,9 @@ class Method(ABC):
 
     Parameters
     ----------
-    tol : float
+    tol : float, default 1e-08
         Dimensionless residual at which to stop.
-    max_iter : int
+    max_iter : int, default 100
         Maximum number of iterations of the outermost loop.
     """
 
@@ -132,8 +134,12 @@ class Method(ABC):
         return self.has_gradient
 
     def fit(self, problem: Problem, start: WarmStart | None = None) -> Fit:
-        """Find the approximate posterior and its evidence."""
-        return self.driver(problem)(self, problem, start)
+        """Find the approximate posterior and its evidence.
+
+        Far out a trial may overflow: it is judged by its merit, and not taken.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self.driver(problem)(self, problem, start)
 
     def driver(self, problem: Problem) -> "Driver":
         """Return the driver for the equations: sweeps, or Newton's method if K is a matrix."""

@@ -18,12 +18,12 @@ class EP(Method):
 
     Parameters
     ----------
-    tol : float
-    schedule : {"parallel", "sequential"}
+    tol : float, default 1e-06
+    schedule : {"parallel", "sequential"}, default "parallel"
         Parallel updates all cavity variances at once and solves for the means in between; if that
         does not converge, damped sweeps are used. Sequential updates one site after the other: a
         reference schedule that is far slower.
-    power : float
+    power : float, default 1.0
         Power EP's fraction η: sites are matched to p(y|f)^η, which is EP with 1/η copies of that
         likelihood. η → 0 approaches the variational method.
     """

@@ -99,7 +99,7 @@ class Steps:
     Parameters
     ----------
     coupling : Coupling
-    may_factor : bool
+    may_factor : bool, default True
         Whether to factor B when conjugate gradients are slow.
     preconditioner : RowsPosterior, optional
     """

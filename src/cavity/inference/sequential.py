@@ -41,7 +41,7 @@ class Sequential(Method):
 
     Parameters
     ----------
-    sweeps : int
+    sweeps : int, default 1
         More than one presents the data again *without* removing old contributions: the founding
         paper's heuristic, which counts every example several times. The evidence is that of the
         first sweep, the only one in which the examples are new. EP removes them properly.

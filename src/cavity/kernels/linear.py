@@ -18,9 +18,9 @@ class Linear(Kernel):  # type: ignore[misc]
 
     Parameters
     ----------
-    length_scale : float or ndarray of shape (d,)
+    length_scale : float or ndarray of shape (d,), default 1.0
         Unit ℓ of each input.
-    origin : float or ndarray of shape (d,)
+    origin : float or ndarray of shape (d,), default 0.0
         Where the function is zero.
 
     Examples

@@ -29,7 +29,7 @@ class Censored(Likelihood, name="censored"):
     lower, upper : float, optional
         The limits; minus or plus infinity if there is none. One that is not given is taken from
         the targets (`fitted_to`): the smallest or the largest, if several rows share it.
-    noise_variance_bounds : pair of float or "fixed"
+    noise_variance_bounds : pair of float or "fixed", default (1e-06, 10000.0)
         Limits of σ² while it is tuned.
     """
 

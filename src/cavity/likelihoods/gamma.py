@@ -23,7 +23,7 @@ class Gamma(Likelihood, name="gamma"):
     ----------
     shape : float, default=1.0
         The shape k; 1 is the exponential distribution.
-    shape_bounds : pair of float or "fixed"
+    shape_bounds : pair of float or "fixed", default (0.01, 10000.0)
         Limits of k while it is tuned.
     """
 

@@ -24,7 +24,7 @@ def log_interval(
         The ends, of which one may be infinite.
     m, s : array
         Mean and standard deviation.
-    order : {2, 4}
+    order : {2, 4}, default 2
         How many derivatives.
 
     Examples

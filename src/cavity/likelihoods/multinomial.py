@@ -93,7 +93,7 @@ def class_log_proba(q: ClassMarginals, *, exact: bool = True) -> Array:
     Parameters
     ----------
     q : ClassMarginals
-    exact : bool
+    exact : bool, default True
         If not, three classes are treated like more: off by about .001, and thirty times as fast.
 
     Examples
@@ -164,9 +164,9 @@ def orthant(
     G : array of shape (n, k, k)
     start : Sites, optional
         Where to begin, for example with the sites of a similar problem.
-    tol : float
+    tol : float, default 1e-11
         Change of a site, in units of its marginal, at which it counts as matched.
-    sweeps : int
+    sweeps : int, default 200
         Largest number of sweeps.
     """
     tau, nu = map(np.array, start or Sites(0.0 * h, 0.0 * h))

@@ -28,7 +28,7 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
     ----------
     shape : float, default=1.0
         The shape k.
-    shape_bounds : pair of float or "fixed"
+    shape_bounds : pair of float or "fixed", default (0.01, 10000.0)
         Limits of k while it is tuned.
     """
 

@@ -33,7 +33,7 @@ class NoisyProbit(Likelihood, name="noisy_probit"):
     ----------
     label_noise : float, default=0.01
         The probability ε that a label is wrong, less than ½.
-    label_noise_bounds : pair of float or "fixed"
+    label_noise_bounds : pair of float or "fixed", default (1e-06, 0.4)
         Limits of ε while it is tuned.
     """
 

@@ -32,7 +32,7 @@ class Ordinal(Likelihood, name="ordinal"):
     thresholds : sequence of float, optional
         The K − 1 thresholds in increasing order. If not given, `fitted_to` takes them from the
         shares of the classes; before that they are ∓½, which makes three classes.
-    thresholds_bounds : pair of float or "fixed"
+    thresholds_bounds : pair of float or "fixed", default (0.001, 100.0)
         Limits of the gaps while they are tuned; the first threshold is within ± the larger one.
     """
 

@@ -53,7 +53,7 @@ class Shifted(Likelihood):
     Parameters
     ----------
     base : Likelihood
-    offset : float or array of shape (n,)
+    offset : float or array of shape (n,), default 0.0
         What is added to the latent value of each row.
     trend : Trend, optional
     h : array of shape (n, k), optional

@@ -28,7 +28,8 @@ class StudentT(Likelihood, name="student_t"):
         ν; the fewer, the heavier the tails. A Gaussian has infinitely many.
     scale : float, default=1.0
         σ.
-    degrees_of_freedom_bounds, scale_bounds : pair of float or "fixed"
+    degrees_of_freedom_bounds : pair of float or "fixed", default (1.0, 1000.0)
+    scale_bounds : pair of float or "fixed", default (0.0001, 1000.0)
         Limits of both while they are tuned.
     """
 

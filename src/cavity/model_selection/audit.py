@@ -29,9 +29,9 @@ def find_suspects(
     """Return the rows whose labels look wrong, why they do, and how many labels are wrong.
 
     It takes one fit: every row is judged by its leave-one-out prediction. How many labels are wrong
-    is estimated with the share of wrong labels itself, from how often confident predictions are
-    contradicted; where nothing can be predicted the interval is wide. A label that is wrong is
-    taken to be any other class alike.
+    is estimated from how often confident predictions are contradicted; where nothing can be
+    predicted the interval is wide. Wrong labels are taken to be any other class alike, or one class
+    to be called another; what gathers where classes meet is taken for their overlap.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ def find_suspects(
         that you look at should be wrong. Fewer rows are more precise.
     k : int, optional
         At most this many rows. With neither, all rows whose label is not the class that the others
-        predict.
-    level : float
+        predict, or more likely wrong than right.
+    level : float, default 0.9
         Coverage of the interval of the number of wrong labels.
-    n_reasons : int
+    n_reasons : int, default 3
         How many rows that speak against a label are named. There are none for models with inducing
         points and with multi_class="multinomial".
 
@@ -73,18 +73,19 @@ def find_suspects(
     codes = _codes(fitted)
     noise = label_noise(np.exp(log_p), codes)
     order = np.argsort(-noise.wrong, kind="stable")
-    best = np.argmax(log_p, axis=1)
-    places = _chosen(noise.wrong[order], best[order] != codes[order], precision, k)
+    others = np.argmax(np.where(np.eye(len(classes))[codes] > 0.0, -np.inf, log_p), axis=1)
+    doubted = (np.argmax(log_p, axis=1) != codes) | (noise.wrong > 0.5)
+    places = _chosen(noise.wrong[order], doubted[order], precision, k)
     chosen = order[places]
     about = {
         "index": chosen,
         "label": classes[codes[chosen]],
-        "suggestion": classes[best[chosen]],
+        "suggestion": classes[others[chosen]],
         **_scores(log_p[chosen], codes[chosen]),
         "wrong": noise.wrong[chosen],
         "precision": running_mean(noise.wrong[order])[places],
     }
-    reasons = _reasons(fitted, classes, codes, log_p, chosen, n_reasons)
+    reasons = _reasons(fitted, classes, codes, others, chosen, n_reasons)
     lines = zip(*(values.tolist() for values in about.values()), reasons, strict=True)
     rows = tuple(Suspect(*line) for line in lines)
     return Suspects(rows, noise.count, noise.interval(level), level, len(codes))
@@ -99,13 +100,13 @@ def _left_out(estimator: Any) -> tuple[FittedModel, Array, Array]:
     return fitted, model.classes_, np.log(np.maximum(model.loo_proba_, _SMALLEST))
 
 
-def _chosen(wrong: Array, contradicted: Array, precision: float | None, k: int | None) -> Array:
+def _chosen(wrong: Array, doubted: Array, precision: float | None, k: int | None) -> Array:
     """Return the places of the rows to take, among all in the order of their probabilities."""
     if k is not None and (not isinstance(k, Integral) or not 1 <= k <= len(wrong)):
         raise ValueError(f"k must lie between 1 and the {len(wrong)} examples; got {k!r}.")
     if precision is not None:
         return np.arange(cut_off(wrong, precision))[:k]
-    return np.flatnonzero(contradicted) if k is None else np.arange(k)
+    return np.flatnonzero(doubted) if k is None else np.arange(k)
 
 
 def _scores(log_p: Array, codes: Array) -> dict[str, Array]:
@@ -115,15 +116,13 @@ def _scores(log_p: Array, codes: Array) -> dict[str, Array]:
 
 
 def _reasons(
-    fitted: FittedModel, classes: Array, codes: Array, log_p: Array, chosen: Array, count: int
+    fitted: FittedModel, classes: Array, codes: Array, others: Array, chosen: Array, count: int
 ) -> list[tuple[Reason, ...]]:
     """Return the rows that speak most against each label, if they are known."""
     if not count or not len(chosen) or not can_be_taken_apart(fitted):
         return [()] * len(chosen)
-    rivals = log_p[chosen]
-    rivals[np.arange(len(chosen)), codes[chosen]] = -np.inf
-    places, others = fitted.rows.position[chosen], np.argmax(rivals, axis=1)
-    against = against_labels(fitted, places, codes[chosen], others)
+    places = fitted.rows.position[chosen]
+    against = against_labels(fitted, places, codes[chosen], others[chosen])
     found = []
     for some, shares in strongest(against, count):
         index = fitted.rows.index[some]

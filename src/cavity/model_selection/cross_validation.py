@@ -35,9 +35,9 @@ def cross_val_tuned(
         If it is fitted, a kernel object is tuned from its fitted hyperparameters on.
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-    cv : int or cross-validation splitter
+    cv : int or cross-validation splitter, default 10
         Number of folds; classes keep their shares.
-    n_jobs : int or None
+    n_jobs : int or None, default None
         Number of folds to fit in parallel.
     offset : float or array-like of shape (n_samples,), optional
         What is added to each row's latent value, as in the estimator's ``fit``.

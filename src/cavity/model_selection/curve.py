@@ -226,8 +226,8 @@ class LearningCurve:
         ----------
         n : int or array-like of int
             Number of training examples; for a simulation, from its smallest size on.
-        measure : {"error", "log_loss"}
-        level : float
+        measure : {"error", "log_loss"}, default "error"
+        level : float, default 0.9
             Coverage of the interval.
 
         Returns
@@ -251,7 +251,7 @@ class LearningCurve:
         Parameters
         ----------
         n : int or array-like of int
-        error, log_loss : float
+        error, log_loss : float, default None
             The goal; give exactly one of the two.
 
         Returns
@@ -273,9 +273,9 @@ class LearningCurve:
 
         Parameters
         ----------
-        error, log_loss : float
+        error, log_loss : float, default None
             The goal; give exactly one of the two.
-        probability : float
+        probability : float, default 0.5
             That the goal is met. The default is for the size that is expected to reach it.
         """
         if not 0.0 < probability < 1.0:
@@ -293,7 +293,7 @@ class LearningCurve:
 
         Parameters
         ----------
-        k : int
+        k : int, default 10
             Number of examples.
 
         Returns

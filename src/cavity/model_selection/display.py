@@ -34,12 +34,12 @@ class LearningCurveDisplay:
     Parameters
     ----------
     curve : LearningCurve
-    measure : {"error", "log_loss", "brier", "pool_error", "posterior_variance"}
+    measure : {"error", "log_loss", "brier", "pool_error", "posterior_variance"}, default "error"
     simulation : LearningCurve, optional
         From `cavity.simulate_learning_curve`.
     forecast : int, optional
         Size up to which the curve is continued.
-    level : float
+    level : float, default 0.9
         Coverage of the forecast's interval.
 
     Attributes

@@ -107,12 +107,12 @@ def feature_effect(
         Rows to average over, such as the training rows; at most 200 of them are drawn.
     feature : str or int
         Name of a column, or its position.
-    grid : int or array-like
+    grid : int or array-like, default 50
         Values of the input, or how many, evenly spaced over its range. An input that is no number
         or has fewer different values takes each of these.
-    level : float
+    level : float, default 0.9
         Coverage of the interval.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default None
 
     Returns
     -------

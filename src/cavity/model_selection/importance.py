@@ -74,11 +74,11 @@ def feature_importance(
     X : array or pandas DataFrame of shape (n_samples, n_features)
         Rows like those to predict, such as the training rows. If there are more than 200 rows, that
         many are drawn.
-    n_draws : int
+    n_draws : int, default 200
         Number of functions drawn.
-    level : float
+    level : float, default 0.9
         Coverage of the interval.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default None
 
     Returns
     -------

@@ -1,26 +1,36 @@
 """How many labels are wrong, and which, from what the other rows predict.
 
 Class probabilities P of left-out rows come from labels of which some are wrong, and so they are
-too soft. Suppose that the true class has probabilities p ∝ P^s, that a label is wrong with
-probability ε, and that a wrong label is any other of the C classes alike. Then the label y has
-probability (1 − ε) p_y + ε (1 − p_y)/(C − 1), and is wrong with the second part's share of it. The
-labels tell of ε and s together; everything here is an average over their posterior. Where nothing
-can be predicted p_y is the same whatever s, the labels do not tell ε, and the count is wide open.
+too soft. Suppose that the true class has probabilities p ∝ P^s, and that labels are turned wrong in
+one of these ways (`Turning`): a label is wrong with probability ε, and then any other of the C
+classes alike; or rows of one class a are called another one b with probability ε. In the second
+case the classes also seem to meet in the wrong place, and there P_a counts (1 + ε)/(1 − ε) times.
+The labels tell of the way, of ε and of s together; everything here is an average over their
+posterior. Where nothing can be predicted p is the same whatever s, the labels do not tell ε, and
+the number of wrong ones is wide open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, ndtr
+from scipy.special import ndtr, softmax
 
 from cavity.arrays import Array
 
 _MOST, _SHARPEST = 0.5, 20.0
 """The priors are flat, of ε up to the first and of log s up to that of the second."""
+_ALIKE = 0.8
+"""Prior probability that wrong labels are any other class alike."""
+_MOST_PAIRS = 12
+"""Pairs of classes that are looked at: those that are mistaken for each other most."""
 _RATES, _POWERS = 60, 20
 _ROUNDS, _ENOUGH = 5, 6
 """The grid is made finer until its mass is on this many values of ε."""
+_MANY = 20_000
+"""Of more rows, so many say what the way, ε and s are."""
 _NOTHING = 1e-5
 _SMALLEST = 1e-300
 
@@ -34,8 +44,8 @@ class LabelNoise:
     wrong : ndarray of shape (n,)
         Probability that each label is wrong.
     weight, mean, variance : ndarrays
-        The number of wrong labels is a mixture: of sums of independent chances, one for each ε and
-        s, with these moments.
+        The number of wrong labels is a mixture: of sums of independent chances, one for each way,
+        ε and s, with these moments.
     """
 
     wrong: Array
@@ -62,9 +72,32 @@ class LabelNoise:
         return high
 
     def _up_to(self, k: int) -> float:
-        # Each sum is taken for normal: ε and s spread the count more than that is off.
+        # Each sum is taken for normal: ε and s spread the number more than that is off.
         spread = np.sqrt(np.maximum(self.variance, _SMALLEST))
         return float(self.weight @ ndtr((k + 0.5 - self.mean) / spread))
+
+
+class Turning(NamedTuple):
+    """A way in which labels are turned wrong: of class ``first`` into ``second``, or all alike."""
+
+    prior: float
+    first: int = -1
+    second: int = -1
+
+    def joint(self, q: Array, codes: Array, power: float, rate: Array) -> tuple[Array, Array]:
+        """Return the probabilities of each label as seen, if it is right and if it is wrong.
+
+        ``q`` are the probabilities ∝ P^s; ``rate`` has an axis for each of several values of ε.
+        """
+        own = q[np.arange(len(codes)), codes]
+        if self.first < 0:
+            return (1.0 - rate) * own, rate / float(q.shape[1] - 1) * (1.0 - own)
+        is_first, is_second = codes == self.first, codes == self.second
+        more = ((1.0 + rate) / (1.0 - rate)) ** power
+        first = q[:, self.first] / (1.0 + (more - 1.0) * q[:, self.first])
+        rest = own / (1.0 + (more - 1.0) * q[:, self.first])
+        right = np.where(is_first, (1.0 - rate) * more * first, rest)
+        return right, np.where(is_second, rate * more * first, 0.0)
 
 
 def label_noise(proba: Array, codes: Array) -> LabelNoise:
@@ -77,17 +110,20 @@ def label_noise(proba: Array, codes: Array) -> LabelNoise:
     codes : array of shape (n,)
         Labels, as numbers of classes.
     """
-    seen = _Seen(np.log(np.maximum(proba, _SMALLEST)), np.asarray(codes))
-    rates, powers, weight = _posterior(seen)
-    wrong, parts = np.zeros(len(codes)), []
-    for j, p in enumerate(map(seen.own, powers)):
-        for i in np.flatnonzero(weight[:, j] > _NOTHING * weight.max()):
-            each = seen.wrong(p, rates[i])
-            wrong += weight[i, j] * each
-            parts.append((weight[i, j], np.sum(each), np.sum(each * (1.0 - each))))
-    shares, means, variances = np.array(parts).T
-    total = shares.sum()
-    return LabelNoise(wrong / total, shares / total, means, variances)
+    log_p, codes = np.log(np.maximum(proba, _SMALLEST)), np.asarray(codes)
+    ways = _ways(proba, codes)
+    some = np.random.default_rng(0).permutation(len(codes))[:_MANY]
+    weight, rates, powers = _posterior(ways, log_p[some], codes[some])
+    found, moments = np.zeros(len(codes)), []
+    for w, j in np.argwhere(weight.max(axis=2) > _NOTHING):
+        q = softmax(powers[j] * log_p, axis=1)
+        for i in np.flatnonzero(weight[w, j] > _NOTHING):
+            right, wrong = ways[w].joint(q, codes, powers[j], rates[i])
+            chance = wrong / (right + wrong)
+            found += weight[w, j, i] * chance
+            moments.append((weight[w, j, i], np.sum(chance), np.sum(chance * (1.0 - chance))))
+    shares, mean, variance = np.array(moments).T
+    return LabelNoise(found / shares.sum(), shares / shares.sum(), mean, variance)
 
 
 def cut_off(wrong: Array, precision: float) -> int:
@@ -111,61 +147,55 @@ def running_mean(wrong: Array) -> Array:
     return np.asarray(np.cumsum(wrong) / np.arange(1, len(wrong) + 1))
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Log probabilities of all classes and the labels that were seen."""
-
-    log_p: Array
-    codes: Array
-
-    def own(self, power: float) -> Array:
-        """Return the probability of each label as the true class."""
-        scores = log_softmax(power * self.log_p, axis=1)
-        return np.asarray(np.exp(scores[np.arange(len(self.codes)), self.codes]))
-
-    def log_likelihood(self, p: Array, rate: float) -> float:
-        """Return the log probability of all labels."""
-        other = self._other(rate)
-        return float(np.sum(np.log(other + (1.0 - rate - other) * p)))
-
-    def wrong(self, p: Array, rate: float) -> Array:
-        """Return the probability that each label is wrong."""
-        part = self._other(rate) * (1.0 - p)
-        return np.asarray(part / (part + (1.0 - rate) * p))
-
-    def _other(self, rate: float) -> float:
-        return rate / float(self.log_p.shape[1] - 1)
+def _ways(proba: Array, codes: Array) -> list[Turning]:
+    """Return the ways that are looked at, of many pairs of classes those mistaken most."""
+    n_classes = proba.shape[1]
+    mistaken = np.array([proba[codes == b].sum(axis=0) for b in range(n_classes)]).T
+    pairs = sorted(permutations(range(n_classes), 2), key=lambda pair: -mistaken[pair])
+    each = (1.0 - _ALIKE) / len(pairs)
+    return [Turning(_ALIKE), *(Turning(each, *pair) for pair in pairs[:_MOST_PAIRS])]
 
 
-def _posterior(seen: _Seen) -> tuple[Array, Array, Array]:
-    """Return values of ε and of s, and the weight of each pair, on a grid around the mass."""
-    low, high = np.array([0.0, 0.0]), np.array([_MOST, np.log(_SHARPEST)])
+def _posterior(ways: Sequence[Turning], log_p: Array, codes: Array) -> tuple[Array, Array, Array]:
+    """Return the weight of each way, s and ε on a grid around the mass, the ε and the s."""
+    low, high = np.zeros(2), np.array([_MOST, np.log(_SHARPEST)])
     for _ in range(_ROUNDS):
         rates, logs = _middles(low[0], high[0], _RATES), np.linspace(low[1], high[1], _POWERS)
-        weight = _weights(seen, rates, np.exp(logs))
-        found = list(_reach(weight, rates, logs, low, high))
-        if np.sum(weight.sum(axis=1) > 0.01 * weight.sum(axis=1).max()) >= _ENOUGH:
+        weight = _weights(ways, log_p, codes, rates, np.exp(logs))
+        along = weight.sum(axis=(0, 1))
+        if np.sum(along > 0.01 * along.max()) >= _ENOUGH:
             break
-        low, high = np.array(found).T
-    return rates, np.exp(logs), weight
+        low, high = np.array(list(_reach(weight, rates, logs, low, high))).T
+    return weight, rates, np.exp(logs)
 
 
-def _weights(seen: _Seen, rates: Array, powers: Array) -> Array:
-    found = [[seen.log_likelihood(p, e) for e in rates] for p in map(seen.own, powers)]
-    values = np.array(found).T
-    return np.asarray(np.exp(values - values.max()))
+def _weights(
+    ways: Sequence[Turning], log_p: Array, codes: Array, rates: Array, powers: Array
+) -> Array:
+    found = np.empty((len(ways), len(powers), len(rates)))
+    blocks = np.array_split(rates, -(-len(rates) * len(codes) // _MANY))
+    for j, power in enumerate(powers):
+        q = softmax(power * log_p, axis=1)
+        for w, way in enumerate(ways):
+            parts = (way.joint(q, codes, power, block[:, None]) for block in blocks)
+            sums = [np.log(np.maximum(a + b, _SMALLEST)).sum(axis=1) for a, b in parts]
+            found[w, j] = np.log(way.prior) + np.concatenate(sums)
+    weight = np.exp(found - found.max())
+    return np.asarray(weight / weight.sum())
 
 
 def _reach(
     weight: Array, rates: Array, logs: Array, low: Array, high: Array
 ) -> Iterator[tuple[float, float]]:
     """Yield the ends, of ε and of log s, between which there is all but nothing of the mass."""
-    for axis, values in enumerate((rates, logs)):
-        along = weight.max(axis=1 - axis)
+    for axis, values in ((2, rates), (1, logs)):
+        along = weight.max(axis=tuple({0, 1, 2} - {axis}))
         places = np.flatnonzero(along > _NOTHING * along.max())
-        step = values[1] - values[0]
-        ends = values[places[0]] - step, values[places[-1]] + step
-        yield max(ends[0], low[axis]), min(ends[1], high[axis])
+        step, k = values[1] - values[0], 2 - axis
+        yield (
+            max(values[places[0]] - step, low[k]),
+            min(values[places[-1]] + step, high[k]),
+        )
 
 
 def _middles(low: float, high: float, count: int) -> Array:

@@ -73,16 +73,16 @@ def learning_curve(
     ----------
     estimator : GaussianProcessClassifier, GaussianProcessRegressor, or a Pipeline ending in one
         If it is not fitted, a copy is fitted to the whole table first.
-    X : array-like of shape (n_samples, n_features), or a table of `cavity.rows`
+    X : array-like of shape (n_samples, n_features), or a table of `cavity.rows`, default None
         The pool from which training sets are drawn; if it is left out, the rows that a model with
         inducing points was fitted to.
-    y : array-like of shape (n_samples,)
-    train_sizes : sequence of int or of float
+    y : array-like of shape (n_samples,), default None
+    train_sizes : sequence of int or of float, default (0.1, 0.25, 0.5, 0.75, 0.9)
         Numbers of examples, or fractions of the table.
-    resampling : {"subsample", "bootstrap"}
+    resampling : {"subsample", "bootstrap"}, default "subsample"
         Draw without replacement and score on the examples left out (m = n is leave-one-out), or
         draw with replacement, possibly more than n times, and score on the examples out of the bag.
-    theory : {"auto", "cavity", "pairs", "variational"}
+    theory : {"auto", "cavity", "pairs", "variational"}, default "auto"
         "cavity" treats each example within the average over all others. "pairs" adds the joint
         effects of pairs: it is closer to refits in regression with little data, and the same in
         classification. "variational" is the older theory, for regression with "bootstrap" only.
@@ -90,16 +90,16 @@ def learning_curve(
         inducing points, which do not have the covariances that pairs need.
     sample_weight : array-like of shape (n_samples,), optional
         How often each example is drawn (and scored), relative to the others.
-    tol : float
+    tol : float, default 0.0003
         Residual at which the theory's equations count as solved. The default gives averages to four
         digits, more than the accuracy of the theory itself.
-    max_iter : int
-    retune : bool
+    max_iter : int, default 200
+    retune : bool, default True
         Whether to count the tuning of the kernel; if not, it stays as tuned on the whole table, and
         nothing is fitted again.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default 0
         Draws the quarters and halves. The default gives the same curve every time.
-    n_kernels : int
+    n_kernels : int, default 20
         How many kernels are tuned, three of five on quarters and the others on halves. The cost is
         in proportion, and fewer scatter more. With 0, and for models with inducing points, all
         tuning counts to first order.

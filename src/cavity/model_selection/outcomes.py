@@ -73,7 +73,7 @@ class ClassOutcomes(Outcomes):
     likelihood : Likelihood
     labels : sequence of float
         All labels.
-    share : float
+    share : float, default 1.0
         What this function's log loss counts: a half if each class has its own function.
     """
 

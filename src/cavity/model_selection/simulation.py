@@ -52,20 +52,20 @@ def simulate_learning_curve(
     ----------
     estimator, X, y, train_sizes, resampling
         As in `learning_curve`.
-    n_repeats : int
+    n_repeats : int, default 100
         Number of training sets of each size, at least two. At m = n without replacement each leaves
         out a different example, so there are at most n.
     sample_weight : array-like of shape (n_samples,), optional
         How often each example is drawn (and scored), relative to the others. Without replacement,
         examples are then drawn independently, and the size is exact only on average.
-    n_jobs : int or None
+    n_jobs : int or None, default None
         Number of refits to run in parallel, each on one BLAS thread. It does not change the
         results.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default None
         Controls the training sets. Those of one size do not depend on the other sizes.
-    verbose : int
+    verbose : int, default 0
         1 prints a line for each size.
-    retune : bool
+    retune : bool, default False
         Whether every refit chooses and tunes its kernel again (a training set that lacks a class
         keeps that of the whole table). If not, kernel and target normalisation stay as fitted to
         the whole table: the truth for ``learning_curve(..., retune=False)``.

@@ -113,9 +113,9 @@ def suggest(
         hyperparameters, the best ones count. Offsets are taken to be zero.
     X_pool : array-like of shape (n_pool, n_features)
         Rows that could be labelled. Of more than 10,000, that many are drawn.
-    k : int
+    k : int, default 10
         How many rows to choose.
-    criterion : {"error", "information"}
+    criterion : {"error", "information"}, default "error"
         What a label should lower most: the expected loss on the targets, the log loss of classes
         or the squared error of numbers; or the uncertainty about its own row's latent value
         (expected information gain, in nats), which needs no targets.
@@ -124,7 +124,7 @@ def suggest(
         own row does not count. Of more than 200, that many are drawn.
     curve : LearningCurve, optional
         The model's learning curve. If given, its forecast decides on the stop sign.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default 0
         Draws rows, and the random rows for comparison.
 
     Returns

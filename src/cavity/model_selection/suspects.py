@@ -41,7 +41,7 @@ class Suspect:
     label : object
         As given.
     suggestion : object
-        What the other examples predict.
+        What the other examples predict; where ``wrong`` is known, apart from the label itself.
     probability : float
         Held-out probability (or density) of the label as given, averaged over training sets.
     doubt : float

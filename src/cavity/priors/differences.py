@@ -55,7 +55,7 @@ def without_own(
         Of the differences, summed over copies.
     d, D : arrays of shape (n, C − 1) and (n, C − 1, C − 1)
         Posterior means and covariances of d.
-    beyond : array of shape (n,)
+    beyond : array of shape (n,), default 0.0
         Variance of each class value on which no site acts.
     """
     tau, s = site_precisions(labels, tau)

@@ -136,8 +136,8 @@ class InducingPrior(NamedTuple):
         ----------
         rule : KernelRule
         Z : array of shape (m, d)
-        whole : bool
-        tol : float
+        whole : bool, default True
+        tol : float, default 1e-13
             Points to whose variance the others leave no more than this share are left out: they
             add nothing, and the covariance matrix of all would be singular.
         """

@@ -100,7 +100,7 @@ def low_rank_of(prior: Any, *, rough: bool = True) -> InducingRows | None:
     ----------
     prior : DensePrior, or another that is a matrix
         Only one that says it is ``pre_solved`` has an approximation.
-    rough : bool
+    rough : bool, default True
         Whether to accept an inexact one, if all of these rows matter.
     """
     K, n = prior.K, prior.size

@@ -19,6 +19,7 @@ from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
 from cavity.report.outliers import outliers_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
+from cavity.report.thresholds import thresholds_of
 from cavity.tables.fitting import (
     Settings,
     fit_model,
@@ -95,7 +96,7 @@ class Analysis:
     ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
     `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
     ``baselines`` as `baselines_of` in baselines.py, ``outliers`` as `outliers_of` in outliers.py,
-    ``checks`` as `checks_of` in checks.py.
+    ``checks`` as `checks_of` in checks.py, ``thresholds`` as `thresholds_of` in thresholds.py.
     ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
@@ -119,6 +120,7 @@ class Analysis:
     baselines: Record
     outliers: Record | None
     checks: list[Record]
+    thresholds: Record | None
     comparison: list[Record]
     comparison_rows: int
     curve: Record
@@ -172,6 +174,7 @@ def analyse(
     about_rows = parts.rows_of(data, *unseen, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
+    about_rows["thresholds"] = thresholds_of(data, unseen[0])
     about_methods = _comparisons(data, settings, fitted, unseen, tell, skip)
     about = about_rows | about_inputs | about_methods
     return Analysis(

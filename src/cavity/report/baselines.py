@@ -96,56 +96,35 @@ def _on_fewer(curve: Record, share: float) -> Record:
 
 
 def _makers(data: Prepared) -> dict[str, Maker]:
-    if data.classes:
-        return {NONE: _shares, "logistic regression": _logistic, BOOSTED: _boosted_classes}
-    return {NONE: _mean, "ridge regression": _ridge, BOOSTED: _boosted_targets}
+    # Half a second for imports, which a page without baselines can do without.
+    from sklearn import dummy, ensemble, linear_model
 
-
-def _shares(y: Array, seed: int) -> Any:
-    from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="prior")
-
-
-def _mean(y: Array, seed: int) -> Any:
-    from sklearn.dummy import DummyRegressor
-
-    return DummyRegressor()
+    if not data.classes:
+        return {
+            NONE: lambda y, seed: dummy.DummyRegressor(),
+            "ridge regression": lambda y, seed: linear_model.RidgeCV(np.logspace(-3.0, 3.0, 13)),
+            BOOSTED: lambda y, seed: ensemble.HistGradientBoostingRegressor(
+                early_stopping=len(y) >= _STOPPABLE, random_state=seed
+            ),
+        }
+    return {
+        NONE: lambda y, seed: dummy.DummyClassifier(strategy="prior"),
+        "logistic regression": _logistic,
+        BOOSTED: lambda y, seed: ensemble.HistGradientBoostingClassifier(
+            early_stopping=_rarest(y) >= _STOPPABLE, random_state=seed
+        ),
+    }
 
 
 def _logistic(y: Array, seed: int) -> Any:
     from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 
-    inner = min(_INNER, _rarest(y))
+    inner, one = min(_INNER, _rarest(y)), LogisticRegression(max_iter=1000)
     if inner < 2:
-        return LogisticRegression(max_iter=1000)
-    return LogisticRegressionCV(
-        Cs=np.logspace(-2.0, 2.0, 5),
-        l1_ratios=(0.0,),
-        cv=inner,
-        scoring="neg_log_loss",
-        max_iter=1000,
-        use_legacy_attributes=False,
-    )
-
-
-def _ridge(y: Array, seed: int) -> Any:
-    from sklearn.linear_model import RidgeCV
-
-    return RidgeCV(np.logspace(-3.0, 3.0, 13))
-
-
-def _boosted_classes(y: Array, seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    stops = _rarest(y) >= _STOPPABLE
-    return HistGradientBoostingClassifier(early_stopping=stops, random_state=seed)
-
-
-def _boosted_targets(y: Array, seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(early_stopping=len(y) >= _STOPPABLE, random_state=seed)
+        return one
+    scoring = {"scoring": "neg_log_loss", "use_legacy_attributes": False}
+    penalties = {"Cs": np.logspace(-2.0, 2.0, 5), "l1_ratios": (0.0,)}
+    return LogisticRegressionCV(**penalties, **scoring, cv=inner, max_iter=1000)
 
 
 def _rarest(y: Array) -> int:
@@ -159,7 +138,7 @@ def _predicted(data: Prepared, make: Maker, folds: list[Fold], seed: int) -> lis
         y = data.y[train]
         if not data.classes:
             return make(y, seed).fit(data.X[train], y).predict(X)
-        return _proba(make if len(np.unique(y)) > 1 else _shares, data, train, X, seed)
+        return _proba(make, data, train, X, seed)
 
     with warnings.catch_warnings():
         # Trouble of another method is not the table's: its scores tell.
@@ -178,9 +157,12 @@ def _predicted(data: Prepared, make: Maker, folds: list[Fold], seed: int) -> lis
 
 def _proba(make: Maker, data: Prepared, train: Array, X: Array, seed: int) -> Array:
     """Return probabilities of all classes; as in scikit-learn's log loss, none is zero."""
-    model = make(data.y[train], seed).fit(data.X[train], data.y[train])
-    proba = np.zeros((len(X), len(data.classes)))
-    proba[:, model.classes_] = model.predict_proba(X)
+    y, proba = data.y[train], np.zeros((len(X), len(data.classes)))
+    if len(np.unique(y)) == 1:
+        proba[:, y[0]] = 1.0
+    else:
+        model = make(y, seed).fit(data.X[train], y)
+        proba[:, model.classes_] = model.predict_proba(X)
     return np.maximum(proba, _LEAST)
 
 

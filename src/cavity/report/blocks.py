@@ -77,6 +77,20 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """A threshold to move and costs to type; the page's script counts what they lead to.
+
+    Its numbers are ``thresholds`` of the analysis, which the page holds anyway. At first the
+    class at the place ``start`` is chosen.
+    """
+
+    kind: ClassVar[str] = "decision"
+    name: str
+    classes: Sequence[str]
+    start: int
+
+
+@dataclass(frozen=True)
 class Note:
     """A paragraph; quiet ones are smaller."""
 
@@ -101,22 +115,12 @@ class Code:
     text: str
 
 
-class Finding(NamedTuple):
-    """What a check has found: its code, how bad it is, a sentence, and what it means."""
-
-    code: str
-    severity: str
-    title: str
-    text: str
-    meaning: str
-
-
 @dataclass(frozen=True)
 class Findings:
-    """A list of findings, each with its meaning behind a click."""
+    """What checks have found: records of code, severity, title, text and meaning."""
 
     kind: ClassVar[str] = "findings"
-    findings: Sequence[Finding]
+    findings: Sequence[dict[str, str]]
 
 
 class Section(NamedTuple):

@@ -76,6 +76,22 @@ def agreement(bins: list[Json], x_title: str, y_title: str) -> Json:
     return _finish(diagonal + bars + dots, height=280)
 
 
+def trade_off(points: list[Json], x: str, y: str, ends: list[Json]) -> Json:
+    """Draw a curve of what is gained (y) against what is paid (x), and a dashed line for a guess.
+
+    The page's script gives the data sets "curve", "guess" and "here", a place on the curve.
+    """
+    shares = {"domain": [0, 1], "format": ".0%", "tickCount": 5}
+    at = {"x": _quantity("x", x, **shares), "y": _quantity("y", y, **shares)}
+    guess = _chart(ends, "guess").mark_line(color=_FAINT, strokeDash=[4, 4], strokeWidth=1.5)
+    line = _chart(points, "curve").mark_line(color=_ACCENT, strokeWidth=2.5)
+    here = _chart([], "here").mark_point(color=_INK, size=160, strokeWidth=3, opacity=1)
+    hover = _tips(x=(x, ".1%"), y=(y, ".1%"))
+    place = _chart(points, "curve").mark_point(size=120, opacity=0, filled=True)
+    layers = [guess, line, place.encode(tooltip=hover), here]
+    return _finish(alt.layer(*(layer.encode(**at) for layer in layers)), height=280)
+
+
 def histogram(bars: list[Json], kinds: list[str], title: str, form: str) -> Json:
     """Draw stacked bars; each has lower, upper, kind, count, and its ends below and above."""
     color: Any = alt.value(_ACCENT)
@@ -200,9 +216,9 @@ def effect(
     return _finish(alt.layer(*layers, dots.encode(tooltip=hover, **value)), height=200)
 
 
-def _chart(values: list[Json]) -> alt.Chart:
-    """Return a chart of these records."""
-    return alt.Chart(alt.InlineData(values=values))
+def _chart(values: list[Json], name: str | None = None) -> alt.Chart:
+    """Return a chart of these records; if they have a name, the page's script can change them."""
+    return alt.Chart(alt.InlineData(values=values, name=name or alt.Undefined))
 
 
 def _quantity(field: str, title: str | None = None, **axis: Any) -> Json:

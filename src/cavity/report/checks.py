@@ -1,6 +1,8 @@
 """Checks of a table and of its model, each with a code that docs/checks.md explains."""
 
+import tomllib
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,17 +42,17 @@ class Case(NamedTuple):
     """Of many rows, some, in memory."""
 
 
-class Check(NamedTuple):
-    """A check: what to look for, and how bad it is.
+Finder = Callable[[Case], str | None]
+"""Returns a sentence about what it has found, or "" for nothing, or None if it cannot be made."""
 
-    ``find`` returns a sentence about what it has found, or "" if there is nothing, or None if it
-    cannot be made. ``meaning`` says what that means and what to do.
-    """
+
+class Check(NamedTuple):
+    """A check: how to find it, how bad it is, and what it means and what to do."""
 
     code: str
+    find: Finder
     severity: str
     title: str
-    find: Callable[[Case], str | None]
     meaning: str
 
 
@@ -219,77 +221,23 @@ def _some(names: list[str]) -> str:
     return join([*shown, f"{more} more"] if more else shown)
 
 
-CHECKS = (
-    Check(
-        "C01",
-        "note",
-        "Rows that repeat others",
-        _duplicates,
-        "A copy of a row is predicted from itself, so that left-out scores look too good; remove "
-        "copies of the same case. If different cases happen to be equal, as in tables of few "
-        "categories, all is well. Rows that share their inputs but not their target limit how good "
-        "any model can be: a column that tells them apart may be missing, or a target wrong.",
-    ),
-    Check(
-        "C02",
-        "warning",
-        "A column that tells the target",
-        _leak,
-        "Such a column is often a copy of the target, a consequence of it, or known only after it. "
-        "Scores are then far better than predictions of new cases will be. Leave it out with "
-        "--drop unless it is known when a prediction is needed.",
-    ),
-    Check(
-        "C03",
-        "note",
-        "A column that never changes",
-        _constant,
-        "It cannot help to predict and is not used, or has no effect. If it should vary, the table "
-        "may be a part of a larger one, or the column was not read as it was meant.",
-    ),
-    Check(
-        "C04",
-        "note",
-        "A parameter at the end of its range",
-        _at_bound,
-        "The tuning would have gone further. A length scale at its upper end only says that the "
-        "input has no effect, or acts linearly. Any other parameter at an end may make the model "
-        "worse: try --kernel auto, whose ranges fit the data, or --restarts 5.",
-    ),
-    Check(
-        "C05",
-        "warning",
-        "The inputs do not help",
-        _no_help,
-        "As far as these rows tell, the columns say nothing about the target. More rows may show a "
-        "weak relation; other columns may be needed; or rows and targets were mixed up.",
-    ),
-    Check(
-        "C06",
-        "warning",
-        "Worse than boosting",
-        _boosting,
-        "Boosted trees predict these rows better. They do where the target jumps, or depends on "
-        "single values of a column, which smooth functions cannot follow. Use boosting for "
-        "predictions, or give the model an input that makes the jump visible.",
-    ),
-    Check(
-        "C07",
-        "warning",
-        "Few rows of a class",
-        _rare_class,
-        "What is said about such a class, its errors above all, rests on very few rows. Add rows "
-        "of it, join it with another class, or leave it out.",
-    ),
-    Check(
-        "C08",
-        "warning",
-        "Rows may be in the order of time",
-        _ordered,
-        "All scores here are for rows drawn at random. If rows follow each other in time or space, "
-        "their neighbours help to predict them, and the future will be predicted worse than the "
-        "scores say. Train on the earlier rows and compare with the later ones before you trust "
-        "them.",
-    ),
-)
-"""All checks, in the order of their codes; a code is never given to another check."""
+FINDERS: dict[str, Finder] = {
+    "C01": _duplicates,
+    "C02": _leak,
+    "C03": _constant,
+    "C04": _at_bound,
+    "C05": _no_help,
+    "C06": _boosting,
+    "C07": _rare_class,
+    "C08": _ordered,
+}
+"""What looks for each; a code is never given to another check."""
+
+
+def _texts() -> dict[str, Any]:
+    text = (files("cavity.report") / "templates" / "checks.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+CHECKS = [Check(code, find=FINDERS[code], **about) for code, about in _texts().items()]
+"""All checks, in the order of their codes."""

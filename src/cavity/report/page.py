@@ -36,7 +36,7 @@ def render(analysis: Analysis) -> str:
         a=analysis,
         numbers=plain(analysis),
         big=strip(analysis),
-        sections=[section(analysis) for section in SECTIONS],
+        sections=[found for section in SECTIONS if (found := section(analysis))],
         style=Markup(_own("style.css")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),

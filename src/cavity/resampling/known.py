@@ -93,7 +93,7 @@ def periodic_ornstein_uhlenbeck(length_scale: float, cutoff: int = 20_000) -> Ar
     ----------
     length_scale : float
         In units of the ring.
-    cutoff : int
+    cutoff : int, default 20000
         Largest frequency q; what is left out is about 1/(π² l cutoff) of the variance.
     """
     q = _frequencies(length_scale, cutoff)
@@ -107,7 +107,7 @@ def periodic_squared_exponential(length_scale: float, cutoff: int = 1000) -> Arr
     ----------
     length_scale : float
         In units of the ring.
-    cutoff : int
+    cutoff : int, default 1000
         Largest frequency q.
     """
     q = _frequencies(length_scale, cutoff)

@@ -155,7 +155,7 @@ class RepeatedLabels:
         Class codes 0, ..., C − 1.
     n_classes : int
     occupations : array of shape (k,)
-    tol : float or array of shape (k,)
+    tol : float or array of shape (k,), default 0.0001
         Change of a slope, in units of the cavity, at which it counts as solved.
     """
 

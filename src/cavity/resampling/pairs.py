@@ -133,7 +133,9 @@ def _gains_and_slopes(state: PairState, slope: PairState) -> tuple[Array, Array]
 
     The average of the two ends of the central difference is ΔG to the same order.
     """
-    step = -_STEP * float(np.mean(state.cavity) / np.mean(slope.cavity))
+    steep = float(np.mean(slope.cavity))
+    # Without held-out errors nothing moves, and any step will do.
+    step = -_STEP * float(np.mean(state.cavity)) / (steep or -1.0)
     state = state.moved(slope, step)
     above = _gains(state)
     below = _gains(state.moved(slope, -2.0 * step))

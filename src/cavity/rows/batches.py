@@ -29,10 +29,10 @@ class BatchRows(StreamedRows):
         Batches may have any number of rows; empty ones are skipped.
     feature_names : list of str, optional
         Names of the columns of X.
-    batch_rows : int
+    batch_rows : int, default 4096
         Rows of the blocks that the batches are made into. Memory grows with them: a block takes
         8 bytes for each row and inducing point, several times.
-    kept : float
+    kept : float, default 1073741824
         Bytes of memory for what a prior makes of the rows between visits; if it is not enough for
         all rows, that is made again in every pass.
     progress : callable, optional

@@ -78,7 +78,7 @@ class DaskBlocks:
     kept : float, optional
         Bytes on each worker for what a prior makes of the rows between visits; by default 1 GiB,
         or an eighth of the worker's memory if that is less.
-    patience : float
+    patience : float, default 60.0
         Seconds to wait for a worker if there is none.
 
     Attributes

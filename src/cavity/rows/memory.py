@@ -27,7 +27,7 @@ class MemoryBlocks:
         The whole table.
     size : int, optional
         Rows of a block; one block for all if not given.
-    kept : float
+    kept : float, default 1073741824
         Bytes of memory for what a prior makes of the rows between visits.
     """
 

@@ -37,10 +37,10 @@ class ParquetRows(StreamedRows):
         nor weight.
     weight : str, optional
         A column that says how often each row counts.
-    batch_rows : int
+    batch_rows : int, default 4096
         Rows of a block. Memory grows with them: a block takes 8 bytes for each row and inducing
         point, several times.
-    kept : float
+    kept : float, default 1073741824
         Bytes of memory for what a prior makes of the rows between visits; if it is not enough for
         all rows, that is made again in every pass.
     progress : callable, optional

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
-import numpy as np
-
 from cavity.arrays import Array, add_to_diagonal, matmul, namespace
 
 _SMALLEST_STEP = 1e-4
@@ -76,7 +74,7 @@ def solve(
         The residual at which to stop.
     max_iter : int
         Maximum number of evaluations.
-    memory : int
+    memory : int, default 0
         Number of earlier steps to extrapolate from.
     patience : int, optional
         Stop after this many steps without a smaller residual or a better merit.
@@ -89,24 +87,18 @@ def solve(
             break
         plain = state.target() - x
         change = history.extrapolate(x, plain, step)
-        trial, n_iter = _tried(evaluate, x + change), n_iter + 1
+        trial, n_iter = evaluate(x + change), n_iter + 1
         while not _no_worse(trial, state) and n_iter < max_iter and step > _SMALLEST_STEP:
             # Discard the extrapolation: fall back on the plain direction.
             step *= 0.5
             change = step * plain
             history.forget()
-            trial, n_iter = _tried(evaluate, x + change), n_iter + 1
+            trial, n_iter = evaluate(x + change), n_iter + 1
         if not _no_worse(trial, state):
             break
         x, state, step = x + change, trial, min(1.0, _GROWTH * step)
         best, idle = (state, 0) if _gains(state, best) else (best, idle + 1)
     return Solution(x, state, state.residual <= tol, n_iter, state.residual)
-
-
-def _tried(evaluate: Callable[[Array], S], x: Array) -> S:
-    """Evaluate a point that may be far out: what overflows there is judged by its merit."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return evaluate(x)
 
 
 def contraction(moved: float, followed: float) -> float:

@@ -154,12 +154,24 @@ def write(
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = _to_json(kind, header, plain)
-    with replacing(path) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
+    with replacing(path) as beside, beside.open("wb") as file, _archive(file) as archive:
         archive.writestr(zipfile.ZipInfo(_HEADER), text)
         for name, array in plain.items():
             bare = io.BytesIO()
             npy.write_array(bare, array, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), bare.getbuffer())
+
+
+@contextmanager
+def _archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """Yield a zip file to be written; what interrupts the writing is raised as it is."""
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+    try:
+        yield archive
+        archive.close()
+    finally:
+        # Half-way through a member it cannot be closed, and would complain of that instead.
+        archive.fp = None
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:

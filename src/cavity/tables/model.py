@@ -116,6 +116,15 @@ class Model:
         """Return what is added to the latent function in these rows, as an option."""
         return offset_of(self.offset.of_frame(frame, source, first) if self.offset else None)
 
+    def inputs(self, table: Table | StoredTable, unseen: Counter[str] | None = None) -> Array:
+        """Return what the estimator takes of all rows; ``unseen`` is as in `answers`."""
+        found = []
+        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+            if unseen is not None:
+                unseen.update(self.encoder.unseen(frame))
+            found.append(self.encoder.transform(frame, table.source))
+        return np.concatenate(found)
+
     def predict(self, table: Table | StoredTable) -> pl.DataFrame:
         """Return the predictions for all rows at once."""
         self.check(table)

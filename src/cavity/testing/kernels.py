@@ -30,9 +30,9 @@ def check_kernel(
         The kernel to check, a user's own or scikit-learn's.
     X : numpy.ndarray of shape (n, d), or list of n objects
         A few inputs.
-    rtol : float
+    rtol : float, default 1e-10
         Tolerance between rule and kernel, relative to the largest covariance.
-    gradient_rtol : float
+    gradient_rtol : float, default 1e-10
         The same for gradients, relative to the sum of the absolute values of their terms; larger
         for kernels whose own gradient is a difference quotient.
 

@@ -36,7 +36,7 @@ def check_likelihood(
         The likelihood to check.
     ys : sequence of float, optional
         Targets to check it on; if not given, a few of its support.
-    draws : int
+    draws : int, default 20000
         How many samples to draw.
 
     Examples

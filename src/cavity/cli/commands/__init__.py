@@ -6,7 +6,8 @@ from cavity.cli.commands.datasets import datasets
 from cavity.cli.commands.fit import fit
 from cavity.cli.commands.predict import predict
 from cavity.cli.commands.report import report
+from cavity.cli.commands.suggest import suggest
 
-__all__ = ["COMMANDS", "compare", "curve", "datasets", "fit", "predict", "report"]
+__all__ = ["COMMANDS", "compare", "curve", "datasets", "fit", "predict", "report", "suggest"]
 
-COMMANDS = (report, compare, curve, fit, predict, datasets)
+COMMANDS = (report, compare, curve, fit, predict, suggest, datasets)

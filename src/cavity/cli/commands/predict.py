@@ -11,10 +11,19 @@ from cavity.tables.output import FRAME_SUFFIXES, csv_lines, json_lines, write_fr
 from cavity.tables.read import read_table
 
 
-def _known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+def known_format(context: Any, parameter: Any, output: str | None) -> str | None:
+    """Return the name of a table to be written, whose suffix says in which format."""
     if output is not None and not output.lower().endswith(FRAME_SUFFIXES):
         raise click.BadParameter(f"the name must end in one of {', '.join(FRAME_SUFFIXES)}.")
     return output
+
+
+def unseen_lines(unseen: Counter[str]) -> list[str]:
+    """Return what there is to say about categories that the model has not seen."""
+    return [
+        f"Column '{name}': {count:,} rows have a value that is not in the training rows."
+        for name, count in unseen.items()
+    ]
 
 
 @click.command(
@@ -33,7 +42,7 @@ probability for each class, or the predicted value with its standard deviation a
     "-o",
     "--output",
     metavar="OUT",
-    callback=_known_format,
+    callback=known_format,
     help="CSV, TSV or Parquet file, by its suffix; by default CSV on standard output.",
 )
 @encoding_option
@@ -61,10 +70,7 @@ def predict(
             terminal.print_rows(json_lines(answers) if as_json else csv_lines(answers))
             return
         height = write_frames(path, answers)
-        lines = [
-            f"Column '{name}': {count:,} rows have a value that is not in the training rows."
-            for name, count in unseen.items()
-        ]
+        lines = unseen_lines(unseen)
         lines.append(f"{height:,} predictions are in {output}.")
         numbers = {"output": output, "rows": height, "unseen_categories": dict(unseen)}
         terminal.answer(lines, numbers)

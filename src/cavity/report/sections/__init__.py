@@ -9,12 +9,24 @@ from cavity.report.sections.common import agreeing, measures
 from cavity.report.sections.inputs import inputs
 from cavity.report.sections.model import methods, more, now_and_twice, record
 from cavity.report.sections.predictions import certainty, labels, quality
+from cavity.report.sections.thresholds import thresholds
 from cavity.report.words import number, percent
 
 __all__ = ["SECTIONS", "strip"]
 
-SECTIONS = (quality, checks, baselines, certainty, more, inputs, labels, methods, record)
-"""Each takes an `Analysis` and returns a `Section`."""
+SECTIONS = (
+    quality,
+    checks,
+    baselines,
+    certainty,
+    thresholds,
+    more,
+    inputs,
+    labels,
+    methods,
+    record,
+)
+"""Each takes an `Analysis` and returns a `Section`, or None if there is nothing to say."""
 
 
 class Big(NamedTuple):

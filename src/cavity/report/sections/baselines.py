@@ -16,7 +16,6 @@ _SCORES = {
     "error": "error rate",
     "rmse": "root mean square error",
     "log_loss": "log loss",
-    "brier": "Brier score",
     "r2": "R²",
 }
 
@@ -33,29 +32,21 @@ def answer(a: Analysis) -> str:
     """Return in a sentence whether a simpler model does as well."""
     methods = {m["name"]: m for m in a.baselines["methods"]}
     simple = [m for m in methods.values() if m["verdict"] != "worse" and m["name"] != BOOSTED]
-    best = min(methods.values(), key=_loss)
-    ours = f"this model's is {number(a.best_scores['log_loss'])}"
+    best, tell = min(methods.values(), key=_loss), "Yes: as far as these rows tell,"
+    ours = f"this model's is {number(a.best_scores['log_loss'])}."
     if best["verdict"] == "better":
-        return (
-            f"{capitalised(best['name'])} predicts better on these rows: its log loss is "
-            f"{number(_loss(best))}, {ours}."
-        )
+        return f"{capitalised(best['name'])} predicts better on these rows: {_lost(best)}, {ours}"
     if simple and simple[0]["name"] == NONE:
-        return "Yes: as far as these rows tell, a guess without any inputs does as well."
+        return f"{tell} a guess without any inputs does as well."
     if simple:
-        return (
-            f"Yes: as far as these rows tell, {simple[0]['name']} does as well. Its log loss is "
-            f"{number(_loss(simple[0]))}, {ours}."
-        )
+        return f"{tell} {simple[0]['name']} does as well: {_lost(simple[0])}, {ours}"
     if methods[BOOSTED]["verdict"] == "as good":
-        return (
-            f"No simpler one, but {BOOSTED} does as well: its log loss is "
-            f"{number(_loss(methods[BOOSTED]))}, {ours}."
-        )
-    return (
-        f"No: the best of the other methods, {best['name']}, has a log loss of "
-        f"{number(_loss(best))}, and {ours}."
-    )
+        return f"No simpler one, but {BOOSTED} does as well: {_lost(methods[BOOSTED])}, {ours}"
+    return f"No: the best of the other methods is {best['name']}; {_lost(best)}, and {ours}"
+
+
+def _lost(method: Record) -> str:
+    return f"its log loss is {number(_loss(method))}"
 
 
 def _loss(method: Record) -> float:

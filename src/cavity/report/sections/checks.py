@@ -1,7 +1,9 @@
 """The section on what the checks have found."""
 
+from typing import Any
+
 from cavity.report.analysis import Analysis
-from cavity.report.blocks import Finding, Findings, Note, Section
+from cavity.report.blocks import Findings, Note, Section
 from cavity.report.checks import CHECKS
 from cavity.report.words import count
 
@@ -9,16 +11,12 @@ from cavity.report.words import count
 def checks(a: Analysis) -> Section:
     """Return the section on checks."""
     meanings = {check.code: check.meaning for check in CHECKS}
-    found = [
-        Finding(c["code"], c["severity"], c["title"], c["text"], meanings[c["code"]])
-        for c in a.checks
-        if c["status"] == "found"
-    ]
-    passed = [f"{c['code']} {c['title'].lower()}" for c in a.checks if c["status"] == "passed"]
-    missing = [f"{c['code']} {c['title'].lower()}" for c in a.checks if c["status"] == "not made"]
-    notes = [f"Nothing found by {'; '.join(passed)}."] if passed else []
-    notes += [f"Not made for this table: {'; '.join(missing)}."] if missing else []
-    blocks = [Findings(found), *(Note(note, quiet=True) for note in notes)]
+    found = [c | {"meaning": meanings[c["code"]]} for c in a.checks if c["status"] == "found"]
+    blocks: list[Any] = [Findings(found)]
+    for status, begin in (("passed", "Nothing found by"), ("not made", "Not made for this table:")):
+        names = [f"{c['code']} {c['title'].lower()}" for c in a.checks if c["status"] == status]
+        if names:
+            blocks.append(Note(f"{begin} {'; '.join(names)}.", quiet=True))
     return Section("checks", "Is anything odd?", headline(a), blocks)
 
 

@@ -4,11 +4,14 @@ const read = (element) => JSON.parse(element.textContent);
 
 // Charts. Their colours are the page's own variables, so a change of theme needs no redrawing.
 // The interpreter (ast) lets Vega work where a page forbids code made from strings.
+const views = {};
 const drawn = [...document.querySelectorAll("script[data-chart]")].map((source) =>
   vegaEmbed(document.getElementById(source.dataset.chart), read(source), {
     renderer: "svg",
     actions: false,
     ast: true,
+  }).then((chart) => {
+    views[source.dataset.chart] = chart.view;
   }).catch((problem) => {
     const place = document.getElementById(source.dataset.chart);
     place.textContent = "This chart could not be drawn.";
@@ -90,6 +93,92 @@ for (const form of document.querySelectorAll(".goal")) {
   form.addEventListener("input", say);
   form.addEventListener("submit", (event) => event.preventDefault());
   say();
+}
+
+// Thresholds: what each leads to is tabulated, for each class.
+const share = (part, whole) => (whole > 0 ? part / whole : NaN);
+const inPercent = (x) => (isNaN(x) ? "–" : `${(100 * x).toFixed(1).replace(/\.0$/, "")} %`);
+function countsAt(entry, k, rows) {
+  const [found, alarms] = [entry.caught[k], entry.alarms[k]];
+  return { found, missed: entry.rows - found, alarms, passed: rows - entry.rows - alarms };
+}
+// The place of the least cost; of several, the one nearest to the place that the costs prescribe.
+function cheapest(costs, prescribed) {
+  const least = Math.min(...costs);
+  const far = costs.map((cost, k) => (cost === least ? Math.abs(k - prescribed) : Infinity));
+  return far.indexOf(Math.min(...far));
+}
+function nearest(steps, value) {
+  const off = steps.map((step) => Math.abs(step - value));
+  return off.indexOf(Math.min(...off));
+}
+function mark(chart, data) {
+  for (const [name, values] of Object.entries(data)) views[chart]?.data(name, values);
+  views[chart]?.runAsync();
+}
+const pairs = (x, y) => x.map((value, k) => ({ x: value, y: y[k] }));
+function drawChoice(entry, now, rows) {
+  const others = rows - entry.rows;
+  const [recall, precision] = [now.found / entry.rows, share(now.found, now.found + now.alarms)];
+  const [{ roc, precision_recall: pr }, base] = [entry, entry.rows / rows];
+  mark("chart-roc", { curve: pairs(roc.false, roc.true), here: [{ x: now.alarms / others, y: recall }] });
+  mark("chart-precision-recall", {
+    curve: pairs(pr.recall, pr.precision),
+    guess: pairs([0, 1], [base, base]),
+    here: isNaN(precision) ? [] : [{ x: recall, y: precision }],
+  });
+}
+function sayChoice(form, steps, now, costs, places, rows) {
+  const per = (k) => `${Number(((100 * costs[k]) / rows).toPrecision(3)).toLocaleString("en")}`;
+  const [precision, recall] = [share(now.found, now.found + now.alarms), share(now.found, now.found + now.missed)];
+  form.said.textContent =
+    `${now.found.toLocaleString("en")} of ${(now.found + now.missed).toLocaleString("en")} found ` +
+    `(recall ${inPercent(recall)}), ${now.alarms.toLocaleString("en")} false alarms ` +
+    `(precision ${inPercent(precision)}). The expected cost is ${per(places.now)} per 100 rows. ` +
+    `The costs prescribe a threshold of ${inPercent(steps[places.prescribed])}, with a cost of ` +
+    `${per(places.prescribed)}; the cheapest on these rows is ${inPercent(steps[places.cheapest])}, with ${per(places.cheapest)}.`;
+}
+function decide(form, { steps, classes }) {
+  const entry = classes[Number(form.elements.event?.value ?? 0)];
+  const rows = entry.caught[0] + entry.alarms[0];
+  const [miss, alarm] = ["miss", "alarm"].map((name) => form.elements[name].valueAsNumber);
+  const k = Number(form.threshold.value);
+  const now = countsAt(entry, k, rows);
+  form.shown.textContent = inPercent(steps[k]);
+  form.threshold.setAttribute("aria-valuetext", inPercent(steps[k]));
+  for (const cell of form.querySelectorAll("[data-count]"))
+    cell.textContent = now[cell.dataset.count].toLocaleString("en");
+  drawChoice(entry, now, rows);
+  const usable = miss >= 0 && alarm >= 0 && miss + alarm > 0;
+  form.prescribed.disabled = form.cheapest.disabled = !usable;
+  if (!usable) {
+    form.said.textContent = "Type costs of zero or more, of which one is above zero.";
+    return null;
+  }
+  const costs = steps.map((_, i) => {
+    const then = countsAt(entry, i, rows);
+    return then.missed * miss + then.alarms * alarm;
+  });
+  const prescribed = nearest(steps, alarm / (miss + alarm));
+  const places = { now: k, prescribed, cheapest: cheapest(costs, prescribed) };
+  form.dataset.cost = costs[k] / rows;
+  sayChoice(form, steps, now, costs, places, rows);
+  return places;
+}
+for (const form of document.querySelectorAll(".decision")) {
+  const { thresholds } = read(document.getElementById("numbers"));
+  form.threshold.max = thresholds.steps.length - 1;
+  form.threshold.value = nearest(thresholds.steps, 0.5);
+  const say = () => decide(form, thresholds);
+  form.addEventListener("input", say);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  for (const name of ["prescribed", "cheapest"])
+    form.elements[name].addEventListener("click", () => {
+      form.threshold.value = say()[name];
+      say();
+    });
+  say();
+  Promise.all(drawn).then(say);
 }
 
 // A link to what a check means opens it, and paper shows all of them.

@@ -1,0 +1,1 @@
+"""Whether goals are met as often as a plan says."""

@@ -1,0 +1,80 @@
+"""Inducing points and blocks: all points are the dense model, and blocks are the whole table."""
+
+from typing import Any
+
+import numpy as np
+
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor
+from cavity.rows import MemoryBlocks
+from cavity.sites import Rows
+from farm.draw import Spec, inputs_of, kernel_of, labels_of, rng_of, targets_of
+from farm.invariances import Case
+from farm.kinds import classes, common, targets
+from farm.ledger import Ledger
+
+_NEW = 5
+_CLASSIFYING = (
+    ("ep", "probit"),
+    ("laplace", "logit"),
+    ("variational", "probit"),
+    ("naive", "logit"),
+)
+_REGRESSING = (("auto", "gaussian"), ("variational", "gaussian"))
+_TIGHT = {"optimizer": None}
+
+
+def check(ledger: Ledger, spec: Spec) -> None:
+    """Fit few points, all points, and blocks of the table."""
+    # Points closer than rounding tells apart are one point.
+    spec = spec | {"kernel": "matern12" if spec["kernel"] == "linear" else spec["kernel"]}
+    X = inputs_of(spec)
+    new = inputs_of(spec, _NEW, 7)
+    labels = Case(kernel_of(spec), X, labels_of(spec, X), None, new)
+    numbers = labels._replace(y=targets_of(spec, X))
+    for method, likelihood in _CLASSIFYING:
+        options = {"inference": method, "likelihood": likelihood, "tol": common.TIGHT}
+        model = GaussianProcessClassifier(labels.kernel, max_iter_predict=500, **_TIGHT, **options)
+        _one(ledger, spec, f"{method} {likelihood}", model, labels)
+    for method, likelihood in _REGRESSING:
+        options = {"inference": method, "likelihood": likelihood, "alpha": 0.1}
+        model = GaussianProcessRegressor(numbers.kernel, **_TIGHT, **options)
+        _one(ledger, spec, f"{method} {likelihood}", model, numbers)
+
+
+def _one(ledger: Ledger, spec: Spec, of: str, model: Any, case: Case) -> None:
+    few = int(rng_of(spec, 6).integers(1, len(case.y)))
+    found = common.fit(ledger, f"{of} few", _with(model, n_inducing=few, random_state=0), case)
+    if found is not None:
+        check_answers = classes.answers if hasattr(found, "classes_") else targets.answers
+        check_answers(ledger, f"{of} few", found, case)
+        _blocks(ledger, spec, of, found, case)
+    places = np.unique(case.X, axis=0)
+    whole = common.fit(ledger, f"{of} all", _with(model, inducing_points=places), case)
+    dense = common.fit(ledger, f"{of} dense", _with(model), case)
+    _same(ledger, "m = n equals dense", of, whole, dense, case)
+
+
+def _with(model: Any, **more: Any) -> Any:
+    return type(model)(**model.get_params(deep=False) | more)
+
+
+def _blocks(ledger: Ledger, spec: Spec, of: str, model: Any, case: Case) -> None:
+    """Fit the same points to the table in blocks of some size."""
+    size = int(rng_of(spec, 8).integers(1, len(case.y) + 1))
+    y = case.y.astype(float) if hasattr(model, "classes_") else case.y
+    table = MemoryBlocks(Rows(y, np.ones(len(y)), case.X), size)
+    points = model.inducing_points_
+    again = _with(model, n_inducing=None, inducing_points=points)
+    found, _ = ledger.run(f"{of} blocks", lambda: again.fit(table))
+    one, _ = ledger.run(f"{of} few", lambda: _with(again).fit(case.X, case.y))
+    _same(ledger, "blocks equal the table", of, found, one, case)
+
+
+def _same(ledger: Ledger, rule: str, of: str, one: Any, other: Any, case: Case) -> None:
+    if one is None or other is None or not (common.settled(one) and common.settled(other)):
+        return
+    ledger.counts["compared"] += 1
+    ask = "predict_proba" if hasattr(one, "classes_") else "predict"
+    found, truth = (getattr(model, ask)(case.X_new) for model in (one, other))
+    size = 1.0 if ask == "predict_proba" else 1.0 + np.max(np.abs(case.y))
+    ledger.near(rule, of, found, truth, 1e-3 * size, 0.0)
