@@ -12,7 +12,7 @@ from cavity.tables.encoding import Role, numbers_of
 from cavity.tables.facts import MOST_VALUES, ColumnFacts, all_different
 from cavity.tables.output import NoTargetError, TableError, near_miss
 from cavity.tables.table import StoredTable, Table
-from cavity.tables.task import WITH_CLASSES, Decision, decided, ordered_levels
+from cavity.tables.task import WITH_CLASSES, TaskDecision, decided, ordered_levels
 
 MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
@@ -121,7 +121,7 @@ def labels_of(
     known = _known(column, table.source)
     rows = np.flatnonzero(known) + 1
     given = task or (table.task if target == table.target else None)
-    task, note = Decision(given) if given else decided(column.filter(known))
+    task, note = TaskDecision(given) if given else decided(column.filter(known))
     if task in WITH_CLASSES:
         order = order or (table.order if target == table.target else ())
         y, classes = _classes(column.filter(known), table.source, task, order)

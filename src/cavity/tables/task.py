@@ -28,14 +28,14 @@ _TAKEN_AS = {
 }
 
 
-class Decision(NamedTuple):
+class TaskDecision(NamedTuple):
     """A task, and the sentence that says how it was decided if that could be wrong."""
 
     task: str
     note: str = ""
 
 
-def decided(column: pl.Series) -> Decision:
+def decided(column: pl.Series) -> TaskDecision:
     """Return the task that the known values of a target suggest.
 
     Text, booleans and two whole numbers are classes, and numbers with fractions are a quantity. Of
@@ -47,21 +47,21 @@ def decided(column: pl.Series) -> Decision:
     'ordinal'
     """
     if not column.dtype.is_numeric():
-        return Decision("classification")
+        return TaskDecision("classification")
     values = column.cast(pl.Float64).to_numpy()
     if np.any(values % 1.0 != 0.0):
-        return Decision("regression")
+        return TaskDecision("regression")
     if column.n_unique() <= 2:
-        return Decision("classification")
+        return TaskDecision("classification")
     task, seen = _whole(values)
     if not seen:
-        return Decision(task)
+        return TaskDecision(task)
     others = [f"--task {name}" for name in _TAKEN_AS if name != task]
     note = (
         f"The target '{column.name}' holds {seen}: it is taken as {_TAKEN_AS[task]} "
         f"(--task {task}). If it is something else, say {', '.join(others[:-1])} or {others[-1]}."
     )
-    return Decision(task, note)
+    return TaskDecision(task, note)
 
 
 def _whole(values: Array) -> tuple[str, str]:
