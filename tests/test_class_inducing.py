@@ -174,6 +174,15 @@ def test_draws_have_the_moments_of_predictions():
     assert_allclose(found, q.covariance, atol=5.0 * 2.0 * np.sqrt(2.0 / count))
 
 
+def test_bound_grows_with_the_points():
+    """The variational evidence is below that of all points, and nearer to it the more there are."""
+    X, codes, w = table(3, 40)
+    rows, method = Rows(codes, w, X), Variational(tol=1e-9)
+    found = [on_points(method, X[:m], rows, 3).log_evidence for m in (3, 8, 20, 40)]
+    assert np.all(np.diff(found) > 0.0)
+    assert found[-1] == pytest.approx(dense(method, X, codes, w, 3).log_evidence, rel=1e-8)
+
+
 def test_nothing_is_said_about_the_mean_of_the_classes():
     """Without data, predictions are the prior's; with data, the classes' mean still is."""
     X, codes, w = table(4)

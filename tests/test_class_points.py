@@ -208,6 +208,20 @@ def test_what_else_a_fit_can_tell():
     assert_allclose(slope[:, :, 0], rise / 2e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("points", [{"n_inducing": None}, {"n_inducing": 20}], ids=str)
+def test_gradients_of_latent_values(points):
+    """Every class has gradients of its mean and variance."""
+    found = model(kernel=4.0 * RBF(1.5), **points).fit(X, Y)
+    new, step = NEW[:4], 1e-4
+    mean, variance = found.predict_gradient(new, of="latent")
+    assert mean.shape == variance.shape == (4, 3, 2)
+    for j, move in enumerate(step * np.eye(2)):
+        up, down = (found.latent_mean_and_variance(new + s) for s in (move, -move))
+        # Differences of second order.
+        assert_allclose(mean[:, :, j], (up[0] - down[0]) / (2.0 * step), atol=1e-6)
+        assert_allclose(variance[:, :, j], (up[1] - down[1]) / (2.0 * step), atol=1e-6)
+
+
 def test_a_wrong_label_is_doubted():
     """A label that all its neighbours contradict is the least probable of all, left out."""
     wrong = Y.copy()

@@ -471,3 +471,23 @@ def test_dask_is_imported_when_it_is_needed():
     code = "import sys, cavity, cavity.dask; print({'dask', 'distributed'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert found.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_all_classes_at_once(here, n_classes):
+    """Joint classes on a cluster are those of an array; leave-one-out is in the order of rows."""
+    X, _, _ = table(600)
+    rng = np.random.default_rng(3)
+    F = X @ rng.normal(size=(3, n_classes)) + rng.gumbel(size=(600, n_classes))
+    y = np.array(list("abcde"))[np.argmax(F, axis=1)]
+    options = {"multi_class": "multinomial", "inducing_points": X[:20], "optimizer": None}
+    options |= {"kernel": 4.0 * RBF(2.0), "tol": 1e-9}
+    one = GaussianProcessClassifier(**options).fit(X, y)
+    chunks = da.from_array(X, chunks=(170, 3))
+    many = DaskGaussianProcessClassifier(client=here, **options).fit(chunks, y)
+    assert many.log_marginal_likelihood_value_ == pytest.approx(
+        one.log_marginal_likelihood_value_, rel=1e-9
+    )
+    found = many.predict_proba(chunks).compute()
+    np.testing.assert_allclose(found, one.predict_proba(X), rtol=1e-6)
+    np.testing.assert_allclose(many.loo_proba_, one.loo_proba_, rtol=1e-6)

@@ -80,7 +80,7 @@ class ClassProcess(ClassifierMixin, GaussianProcess):  # type: ignore[misc]
             ∂P(class)/∂x, classes in the order of ``classes_``. With ``of="latent"`` two arrays, for
             mean and variance of the latent function, of shape (n_samples, n_features); for more
             than two classes (n_samples, n_problems, n_features), in the order of
-            ``base_estimator_.estimators_``.
+            ``base_estimator_.estimators_``, or of ``classes_`` with multi_class="multinomial".
 
         Examples
         --------

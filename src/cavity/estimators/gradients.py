@@ -44,10 +44,10 @@ def class_gradients(model: FittedModel, X: Array, of: str, offset: Any = None) -
     """Return the gradients of what a classifier's ``predict_gradient`` is asked for."""
     if of not in ("probability", "log_probability", "latent"):
         raise ValueError(f"of must be 'probability', 'log_probability' or 'latent'; got {of!r}.")
+    if model.coding.several:
+        return _of_joint_classes(model, X, of)
     if of != "latent":
         log = of == "log_probability"
-        if model.coding.several:
-            return _of_joint_classes(model, X, log)
         parts = ((X[b], model.shift_of(part_of(offset, b))) for b in _blocks(model, X))
         return np.concatenate([_of_classes(model, *part, log) for part in parts])
     found = [gradients for _, gradients in latent_gradients(model, X, offset)]
@@ -137,14 +137,17 @@ def log_z_gradient(model: Likelihood, y: float, latent: Latent) -> Array:
     return chained(d1, 0.5 * (d1**2 + d2), of)
 
 
-def _of_joint_classes(model: FittedModel, X: Array, log: bool) -> Array:
+def _of_joint_classes(model: FittedModel, X: Array, of: str) -> Any:
     """Return the same of classes with a function each, by differences of fourth order."""
 
-    def scores(X: Array) -> Array:
-        return model.scores(X) if log else np.exp(model.scores(X))
+    def answers(X: Array) -> Array:
+        if of == "latent":
+            mean, covariance = model.latents(X)[0]
+            return np.hstack([mean, np.einsum("icc->ic", covariance)])
+        return model.scores(X) if of == "log_probability" else np.exp(model.scores(X))
 
-    found = row_gradients(scores, X, like=model.processes[0].X_train_)
-    return np.asarray(np.moveaxis(found, 2, 1))
+    found = np.moveaxis(row_gradients(answers, X, like=model.processes[0].X_train_), 2, 1)
+    return tuple(np.split(found, 2, axis=1)) if of == "latent" else np.asarray(found)
 
 
 def _of_classes(model: FittedModel, X: Array, shift: Any, log: bool) -> Array:
