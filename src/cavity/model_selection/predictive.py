@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from cavity.arrays import Array
-from cavity.estimators.answers import loo_log_prob, target_moments
+from cavity.estimators.answers import loo_log_prob, new_log_prob, target_moments
 from cavity.estimators.fitted import fitted_model
 from cavity.likelihoods import cumulative, quantiles, surprise
 from cavity.model_selection.cross_validation import folds_asked
@@ -61,8 +61,7 @@ def new_predictive(estimator: Any, X: Array, y: Array, offset: Any = None) -> Pr
     """Return a fitted regressor's predictions of new targets."""
     model = fitted_model(estimator)
     [q] = model.latents(X, None, offset)
-    log_prob = model.likelihood.tilted((y - model.origin) / model.scale, q).log_z
-    return _predictive(model, q, y, np.asarray(log_prob) - np.log(model.scale))
+    return _predictive(model, q, y, new_log_prob(model, X, y, offset))
 
 
 def cross_val_predictive(

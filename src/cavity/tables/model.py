@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,13 +16,15 @@ from sklearn.gaussian_process import kernels
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
+from cavity.estimators.answers import new_log_prob
 from cavity.estimators.classifier import start_from
 from cavity.estimators.fitted import fitted_model
 from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
-from cavity.tables.encoding import Encoder, Number, numbers_of
+from cavity.tables.dates import Moment
+from cavity.tables.encoding import Category, Column, Encoder, Number, numbers_of
 from cavity.tables.fitting import (
     WORDS,
     Settings,
@@ -32,8 +34,10 @@ from cavity.tables.fitting import (
     parse_kernel,
     unfitted,
 )
+from cavity.tables.marks import ClassMarks, Marks, ShapedMarks, ShapedTargets, TargetMarks
+from cavity.tables.notation import DATES, Notation, refuse_other_notation
 from cavity.tables.offsets import Offset
-from cavity.tables.output import TableError, writing
+from cavity.tables.output import TableError, near_miss, writing
 from cavity.tables.prepare import Prepared
 from cavity.tables.table import StoredTable, Table
 from cavity.tables.task import TASKS, WITH_CLASSES
@@ -53,8 +57,6 @@ _KIND = "table model"
 _BLOCK = 20_000
 _MOST_REFITTED = 3_000
 """Rows of an older file that are fitted again: as many as are exact by default."""
-_ENDS = (0.025, 0.975)
-_TWO_SIDED_95 = float(ndtri(_ENDS[1]))
 
 
 @dataclass(frozen=True)
@@ -66,49 +68,90 @@ class Model:
     task: str
     target: str
     classes: tuple[Any, ...]
+    notation: Notation | None = None
+    """How the target's values were written."""
     offset: Offset | None = None
 
-    def check(self, table: Table | StoredTable) -> None:
-        """Raise an error if the table does not have the columns that the model needs.
+    def used(self) -> dict[str, Sequence[Notation]]:
+        """Return the columns of a table that have a meaning to the model.
+
+        To each belong the notations that its values may have.
+        """
+        found = {column.name: _ways(column) for column in self.encoder.columns}
+        found |= {self.offset.column: ()} if self.offset else {}
+        return found | {self.target: self.notation.alike() if self.notation else ()}
+
+    def check(self, table: Table | StoredTable, scored: bool = False) -> None:
+        """Raise an error if the table does not have what the model needs, and the target if scored.
 
         So it is known before the first prediction that there will be no error later.
         """
         self.encoder.check(table.schema, table.source)
+        notations = {
+            c.name: c.notation for c in self.encoder.columns if not isinstance(c, Category)
+        }
         if self.offset is not None:
             self.offset.of_column(table)
-        for column in self.encoder.columns:
-            dtype = table.schema[column.name]
-            if isinstance(column, Number) and not (dtype.is_numeric() or dtype == pl.Boolean):
+        numbers = [column.name for column in self.encoder.columns if isinstance(column, Number)]
+        if scored:
+            self._check_target(table)
+            numbers += [] if self.classes else [self.target]
+            notations |= {self.target: self.notation}
+        for name, notation in notations.items():
+            refuse_other_notation(table, name, notation)
+        for name in numbers:
+            dtype = table.schema[name]
+            if not (dtype.is_numeric() or dtype == pl.Boolean):
                 first = 0
-                for frame in table.batches([column.name], f"checking column {column.name}"):
-                    numbers_of(frame[column.name], table.source, first)
+                for frame in table.batches([name], f"checking column {name}"):
+                    numbers_of(frame[name], table.source, first)
                     first += frame.height
+
+    def _check_target(self, table: Table | StoredTable) -> None:
+        if self.target not in table.schema:
+            near = near_miss(self.target, table.schema) or "."
+            problem = f"there is no such column to score the predictions by{near}"
+            raise TableError(table.source, problem, column=self.target)
+
+    def marks(self, source: str, level: float = 0.95) -> Marks:
+        """Return what scores the predictions of a table."""
+        if self.classes:
+            return ClassMarks(source, self.classes)
+        kind = TargetMarks if self.task == "regression" else ShapedMarks
+        return kind(source, self.target, level)
 
     def answers(
         self,
         table: Table | StoredTable,
         advance: Callable[[int], None] = lambda n: None,
         unseen: Counter[str] | None = None,
+        *,
+        level: float = 0.95,
+        carry: Sequence[str] = (),
+        marks: Marks | None = None,
     ) -> Iterator[pl.DataFrame]:
         """Yield a row of predictions for each row of the table, in parts.
 
-        The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
-        ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation (of counts and of quantities with outliers, its quantiles). After each part
-        ``advance`` is called with its number of rows. ``unseen``
-        counts, for each column, the rows with a category that was not in the training rows.
+        The columns are those to ``carry`` from the table, then ``prediction`` and a
+        ``probability_of_...`` for each class; in regression ``prediction``, ``std``, and ``lower``
+        and ``upper``, the ends of the interval of a new observation at this level. After each part
+        ``advance`` is called with its number of rows. ``unseen`` counts, for each column, the rows
+        with a category that was not in the training rows; ``marks`` scores the predictions.
         """
-        answer = self._classes if self.classes else self._quantities
-        names = [column.name for column in self.encoder.columns]
-        names += [self.offset.column] if self.offset else []
+        columns = [column.name for column in self.encoder.columns]
+        columns += [self.offset.column] if self.offset else []
+        names = dict.fromkeys([*columns, *carry, *([self.target] if marks else [])])
         first = 0
-        for frame in table.batches(names, ""):
+        for frame in table.batches(list(names), ""):
             if unseen is not None:
                 unseen.update(self.encoder.unseen(frame))
             for start in range(0, frame.height, _BLOCK):
                 part = frame[start : start + _BLOCK]
-                X = self.encoder.transform(part, table.source)
-                yield answer(X, self._added(part, table.source, first + start))
+                X = self.encoder.transform(part, table.source, first + start)
+                found = self._estimates(X, self._added(part, table.source, first + start), level)
+                if marks is not None:
+                    marks.add(part[self.target], found)
+                yield pl.DataFrame([*part.select(carry), *self._columns(found, level)])
                 advance(part.height)
             first += frame.height
 
@@ -118,11 +161,12 @@ class Model:
 
     def inputs(self, table: Table | StoredTable, unseen: Counter[str] | None = None) -> Array:
         """Return what the estimator takes of all rows; ``unseen`` is as in `answers`."""
-        found = []
+        found, first = [], 0
         for frame in table.batches([column.name for column in self.encoder.columns], ""):
             if unseen is not None:
                 unseen.update(self.encoder.unseen(frame))
-            found.append(self.encoder.transform(frame, table.source))
+            found.append(self.encoder.transform(frame, table.source, first))
+            first += frame.height
         return np.concatenate(found)
 
     def predict(self, table: Table | StoredTable) -> pl.DataFrame:
@@ -130,23 +174,53 @@ class Model:
         self.check(table)
         return pl.concat(self.answers(table))
 
-    def _classes(self, X: Array, added: dict[str, Array]) -> pl.DataFrame:
-        proba = self.estimator.predict_proba(X, **added)
-        codes = np.argmax(proba, axis=1)
-        names = [f"probability_of_{name}" for name in self.classes]
-        predicted = pl.Series("prediction", [self.classes[code] for code in codes])
-        return pl.DataFrame([predicted, *map(pl.Series, names, proba.T)])
+    def _estimates(self, X: Array, added: dict[str, Array], level: float) -> Any:
+        """Return log class probabilities, means and standard deviations, or `ShapedTargets`."""
+        if self.classes:
+            return self.estimator.predict_log_proba(X, **added)
+        moments = self.estimator.predict(X, return_std=True, **added)
+        if self.task == "regression":
+            return moments
+        ends = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        ends = self.estimator.predict_quantiles(X, ends, **added).T
 
-    def _quantities(self, X: Array, added: dict[str, Array]) -> pl.DataFrame:
-        mean, std = self.estimator.predict(X, return_std=True, **added)
-        half = _TWO_SIDED_95 * std
-        ends = {"lower": mean - half, "upper": mean + half}
-        if self.task != "regression":
-            found = self.estimator.predict_quantiles(X, _ENDS, **added)
-            ends = dict(zip(ends, found.T, strict=True))
+        def log_prob(y: Array, known: Array) -> Array:
+            there = {name: values[known] for name, values in added.items()}
+            return new_log_prob(fitted_model(self.estimator), X[known], y, **there)
+
+        return ShapedTargets(moments[0], moments[1], ends[0], ends[1], log_prob)
+
+    def answer_names(self) -> list[str]:
+        """Return the names of the columns of an answer."""
+        if not self.classes:
+            return ["prediction", "std", "lower", "upper"]
+        return ["prediction", *(f"probability_of_{name}" for name in self.classes)]
+
+    def _columns(self, found: Any, level: float) -> list[pl.Series]:
+        if self.classes:
+            codes = np.argmax(found, axis=1)
+            parts = [[self.classes[code] for code in codes], *np.exp(found).T]
+        elif self.task == "regression":
+            mean, std = found
+            half = float(ndtri(0.5 + 0.5 * level)) * std
+            parts = [mean, std, mean - half, mean + half]
+        else:
             # A Student t of two degrees of freedom or fewer has no variance.
-            std = pl.Series(std).replace(math.inf, None)
-        return pl.DataFrame({"prediction": mean, "std": std, **ends})
+            std = pl.Series(found.std).replace(math.inf, None)
+            parts = [found.mean, std, found.low, found.high]
+        return [
+            part.rename(name) if isinstance(part, pl.Series) else pl.Series(name, part)
+            for name, part in zip(self.answer_names(), parts, strict=True)
+        ]
+
+
+def _ways(column: Column) -> Sequence[Notation]:
+    """Return the notations that the values of a model's column may have in another table."""
+    if isinstance(column, Category):
+        return ()
+    if column.notation is not None:
+        return column.notation.alike()
+    return DATES if isinstance(column, Moment) else ()
 
 
 def save_model(
@@ -159,6 +233,7 @@ def save_model(
         "target": data.target,
         "classes": list(data.classes),
         "encoder": asdict(data.encoder),
+        "notation": data.notation,
         "settings": asdict(settings),
         "notes": data.notes,
         "offset": None if data.offset_from is None else asdict(data.offset_from),
@@ -207,7 +282,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
     added = None if offset is None else Offset(str(offset["column"]), bool(offset["is_exposure"]))
-    return Model(estimator, encoder, task, str(header["target"]), classes, added)
+    notation = Notation.from_json(header.get("notation"))
+    return Model(estimator, encoder, task, str(header["target"]), classes, notation, added)
 
 
 def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:

@@ -9,9 +9,11 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.tables.columns import Labels, labels_of, role_of
+from cavity.tables.dates import Moment
 from cavity.tables.encoded import EncodedRows, Inputs, chosen_rows, encoded, encoded_in_batches
-from cavity.tables.encoding import Encoder, Role
+from cavity.tables.encoding import Encoder, Number, Role
 from cavity.tables.facts import facts_of
+from cavity.tables.notation import Notation
 from cavity.tables.offsets import Offset
 from cavity.tables.output import TableError
 from cavity.tables.table import StoredTable, Table, faster
@@ -86,7 +88,8 @@ class Prepared:
     the same way; notes have a sentence for each decision about the data. ``stored`` reads the
     inputs of a large table. ``offset`` is what is added to the latent function in each training
     row, ``offset_test`` in each test row, and ``offset_from`` the column that they come from.
-    ``unused`` has the reason for each column that is not used.
+    ``unused`` has the reason for each column that is not used, ``notation`` how the target's values
+    were written, if not plainly.
     """
 
     X: Any
@@ -107,6 +110,7 @@ class Prepared:
     offset_test: Array | None = None
     offset_from: Offset | None = None
     unused: Mapping[str, str] = field(default_factory=dict)
+    notation: Notation | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -159,18 +163,19 @@ def prepare(
     labels = labels_of(table, target, task, (*drop, *keep, *_columns(offset)), order)
     roles = _roles(table, [labels.target, *_columns(offset)], drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
-    made = _encoded(table, roles, (rows[0] - 1, targets[0]), (rows[1] - 1, targets[1]))
+    parts = [(labels.rows[part], labels.y[part]) for part in chosen[:2]]
+    made = _encoded(table, roles, *((rows - 1, y) for rows, y in parts))
     missing = _missing(table, made.encoder, labels.rows - 1)
+    notes = _notes(table, labels, offset, roles, missing, made.encoder)
     return Prepared(
-        *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
+        *(made.X, *parts[0][::-1], made.X_test, *parts[1][::-1]),
         *(labels.task, labels.target, labels.classes, made.encoder),
-        notes=_notes(table, labels, offset, roles, missing) + _row_notes(labels, chosen, seed),
+        notes=notes + _row_notes(labels, chosen, seed),
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
         unused=_unused(roles),
-        **_offsets(table, offset, labels, chosen, made),
+        **_beside(table, offset, labels, chosen, made),
     )
 
 
@@ -199,30 +204,33 @@ def _notes(
     offset: Offset | None,
     roles: dict[str, Role],
     missing: dict[str, int],
+    encoder: Encoder,
 ) -> list[str]:
     """Return the notes about how the table was read, the task, the offset and the columns."""
     said = [labels.note, "" if offset is None else offset.note]
-    columns = _column_notes(table, labels, roles, missing)
+    columns = _notation_notes(table, labels.target, encoder)
+    columns += _column_notes(table, labels, roles, missing)
     return [*table.remarks, *(note for note in said if note), *columns]
 
 
-def _offsets(
+def _beside(
     table: Table | StoredTable,
     offset: Offset | None,
     labels: Labels,
     chosen: Chosen,
     inputs: Inputs,
 ) -> dict[str, Any]:
-    """Return what is added in training and test rows, and where it comes from."""
+    """Return the notation of the target, what is added in each row, and where it comes from."""
+    notation = {"notation": table.notations.get(labels.target)}
     if offset is None:
-        return {}
+        return notation
     if not isinstance(inputs.X, np.ndarray):
         problem = "an offset or exposure needs inputs in memory: sample the table with --rows."
         raise TableError(table.source, problem, column=offset.column)
     added = offset.of(table.column(offset.column), table.source)
     rows = [labels.rows[part] for part in chosen[:2]]
     parts = [offset.checked(added[some - 1], table.source, some) for some in rows]
-    return {"offset": parts[0], "offset_test": parts[1], "offset_from": offset}
+    return notation | {"offset": parts[0], "offset_test": parts[1], "offset_from": offset}
 
 
 def _chosen(
@@ -292,7 +300,11 @@ def _column_notes(
 ) -> list[str]:
     lost = table.height - len(labels.y)
     lost_rows = [f"{_rows(lost)} without a value of '{labels.target}' left out."] if lost else []
-    filled = {"number": "the median of the training rows", "category": "a category of their own"}
+    filled = {
+        "number": "the median of the training rows",
+        "category": "a category of their own",
+        "date": "the median date of the training rows",
+    }
     dropped = [
         f"Column '{name}' is not used: {role.reason}."
         for name, role in roles.items()
@@ -304,6 +316,17 @@ def _column_notes(
         if count
     ]
     return lost_rows + dropped + replaced
+
+
+def _notation_notes(table: Table | StoredTable, target: str, encoder: Encoder) -> list[str]:
+    """Return what became of dates and amounts, in sentences."""
+    notes = [column.note() for column in encoder.columns if isinstance(column, Moment)]
+    used = [column.name for column in encoder.columns if isinstance(column, Number)]
+    amounts = {name: table.notations[name] for name in [*used, target] if name in table.notations}
+    return notes + [
+        f"Column '{name}': {notation.words()} were read as numbers{notation.example()}."
+        for name, notation in amounts.items()
+    ]
 
 
 def _row_notes(labels: Labels, chosen: Chosen, seed: int) -> list[str]:

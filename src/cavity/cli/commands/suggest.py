@@ -10,7 +10,7 @@ import polars as pl
 
 from cavity import suggest as suggest_rows
 from cavity.cli.commands.predict import known_format, unseen_lines
-from cavity.cli.options import Terminal, print_options, to_file
+from cavity.cli.options import Terminal, encoding_option, print_options, to_file
 from cavity.estimators.columns import columns
 from cavity.model_selection.suggestions import CRITERIA, Suggestions
 from cavity.tables.model import load_model
@@ -46,6 +46,7 @@ would do as much. With -o all columns of POOL are written for these rows, in the
     callback=known_format,
     help="CSV, TSV or Parquet file, by its suffix, for the chosen rows.",
 )
+@encoding_option
 @print_options
 def suggest(
     model: str, pool: str, output: str | None, as_json: bool, quiet: bool, **options: Any
@@ -56,7 +57,7 @@ def suggest(
         terminal.stage(f"opening {model}")
         fitted = load_model(model)
         terminal.stage(f"reading {pool}")
-        table = read_table(pool, terminal)
+        table = read_table(pool, terminal, options.pop("encoding"), fitted.used())
         fitted.check(table)
         unseen: Counter[str] = Counter()
         X = fitted.inputs(table, unseen)
