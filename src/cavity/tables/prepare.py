@@ -170,10 +170,9 @@ def prepare(
     return Prepared(
         *(made.X, *parts[0][::-1], made.X_test, *parts[1][::-1]),
         *(labels.task, labels.target, labels.classes, made.encoder),
-        notes=notes + _row_notes(labels, chosen, seed),
-        counts=_counts(table, labels, chosen, made.encoder, missing),
-        source=table.source,
-        stored=made.stored,
+        notes + _row_notes(labels, chosen, seed),
+        _counts(table, labels, chosen, made.encoder, missing),
+        *(table.source, made.stored),
         unused=_unused(roles),
         **_beside(table, offset, labels, chosen, made),
     )
