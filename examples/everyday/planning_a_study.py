@@ -2,9 +2,9 @@
 Planning a study from a pilot
 =============================
 
-A pilot has 100 patients. How many does the study need, so that the predictions' log loss is at most .50
-with probability .8? The plan answers from one fit of the pilot. The 432 patients that were examined
-later, which the plan has not seen, show whether it was right.
+A pilot has 100 patients. How many does the study need, so that the predictions' log loss is at most
+.50 with probability .8? The plan answers from one fit of the pilot. The 432 patients that were
+examined later, which the plan has not seen, show whether it was right.
 """
 
 from pathlib import Path
@@ -29,8 +29,8 @@ def model():
 
 
 # %%
-# A curve from the pilot, and the plan made of it. Besides the goal it lists what clinical sample size
-# calculations ask for.
+# A curve from the pilot, and the plan made of it. Besides the goal it lists what clinical sample
+# size calculations ask for.
 
 curve = learning_curve(model(), X[pilot], y[pilot])
 found = plan(curve, log_loss=0.5)
