@@ -15,6 +15,7 @@ from cavity.model_selection import (
     feature_importance,
     find_suspects,
     learning_curve,
+    plan,
     simulate_learning_curve,
     suggest,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "feature_importance",
     "find_suspects",
     "learning_curve",
+    "plan",
     "simulate_learning_curve",
     "suggest",
 ]

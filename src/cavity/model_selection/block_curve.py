@@ -10,6 +10,7 @@ import numpy as np
 from cavity.arrays import Array, row_blocks
 from cavity.model_selection.curve import Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error_of
+from cavity.model_selection.instability import instability_of
 from cavity.model_selection.pools import inputs_of, shifts_of
 from cavity.model_selection.suspects import most_doubtful
 from cavity.model_selection.trends import trend_of, trend_sizes
@@ -113,6 +114,16 @@ class BlockSource(Source):
         rate = is_class and measure == "error"
         spread = sampling_error_of(means[-1], square - means[-1] ** 2, effective, rate=rate)
         return trend_of(sizes, means, spread, begin, measure, is_class=is_class)
+
+    def instability(self, sizes: Array) -> Array:
+        """Return how much each example's prediction varies over bootstrap samples, (sizes, n)."""
+        pools = self.inputs.pools
+        each = zip(*(self.solve(pool, sizes, "bootstrap") for pool in pools), strict=True)
+        return np.stack([self._instability(of_size) for of_size in each])
+
+    def _instability(self, solutions: Sequence[BlockSolution]) -> Array:
+        chunks = row_averages(self.inputs.score, self.inputs.pools, solutions)
+        return np.concatenate([instability_of(c.scores, c.held_out) for c in chunks])
 
     @cached_property
     def _trends(self) -> tuple[Array, list[Tally], int]:

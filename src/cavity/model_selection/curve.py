@@ -75,6 +75,10 @@ class Source(ABC):
     def trend(self, measure: str) -> ErrorTrend:
         """Return the curve of a held-out score, to be continued beyond the pool."""
 
+    @abstractmethod
+    def instability(self, sizes: Array) -> Array:
+        """Return how much each example's prediction varies over training sets, (sizes, n)."""
+
 
 class LearningCurve:
     """Averages over random training sets, one per size.

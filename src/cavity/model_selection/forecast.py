@@ -27,7 +27,7 @@ _POWERS = np.geomspace(0.1, 3.0, 40)
 _AS_GOOD, _NEGLIGIBLE = 2.0, 2e-3
 # The error of the best fit at the end of the curve fades as this power of the size.
 _FADING = 4.0
-_FARTHEST = 1000.0
+FARTHEST = 1000.0
 # This many successes and failures are added to a rate before its standard error is taken (Agresti
 # and Coull): no error among a hundred examples does not mean that the error rate is zero.
 _ADDED = 2.0
@@ -186,7 +186,7 @@ class ErrorTrend:
 
         It is met with the probability; at one half, if the forecast is at most the target.
         """
-        grid = np.unique(np.round(np.geomspace(self.sizes[0], _FARTHEST * self.last, 4000)))
+        grid = np.unique(np.round(np.geomspace(self.sizes[0], FARTHEST * self.last, 4000)))
         reached = np.flatnonzero(self.law(grid).quantile(probability) <= target)
         if not len(reached):
             return None

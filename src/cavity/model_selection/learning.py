@@ -14,6 +14,7 @@ from cavity.model_selection.block_curve import BlockSource
 from cavity.model_selection.block_pools import BlockInputs
 from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
+from cavity.model_selection.instability import instability_of
 from cavity.model_selection.pools import (
     DEFAULT_SIZES,
     PoolInputs,
@@ -290,6 +291,12 @@ class TheorySource(Source):
         spread = sampling_error(points[-1], share, rate=is_class and measure == "error")
         found = trend_of(sizes, points @ share, spread, begin, measure, is_class=is_class)
         return replace(found, shape=shape @ share)
+
+    def instability(self, sizes: Array) -> Array:
+        """Return how much each example's prediction varies over bootstrap samples, (sizes, n)."""
+        by_pool = (self.solve(pool, sizes, "bootstrap") for pool in self.inputs.pools)
+        each = zip(*by_pool, strict=True)
+        return np.stack([instability_of(self.inputs.scores, [s.held_out for s in e]) for e in each])
 
     @cached_property
     def _trends(self) -> tuple[Array, int, list[Losses], list[Losses]]:

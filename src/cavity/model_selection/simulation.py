@@ -201,6 +201,10 @@ class RefitSource(Source):
         )
         return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling)
 
+    def instability(self, sizes: Array) -> Array:
+        """Refuse: refits are at the sizes that were asked for."""
+        raise ValueError("A simulation has refits at its own sizes only: use learning_curve().")
+
     @cached_property
     def point_scores(self) -> PointScores:
         """Scores of every example at every size."""

@@ -1,0 +1,62 @@
+"""What a model is wanted to reach, in the units of its learning curve."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cavity.model_selection.forecast import one_goal
+
+_OF_TARGETS = ("rmse", "r2")
+
+
+class StatedGoal(NamedTuple):
+    """A goal as it was stated, and what that is for the curve.
+
+    Attributes
+    ----------
+    words : str
+        The goal in words.
+    measure : {"error", "log_loss"}
+        What of the curve it is about.
+    value : float
+        What that may be at most.
+    """
+
+    words: str
+    measure: str
+    value: float
+
+
+def goal_of(curve: Any, **goals: float | None) -> StatedGoal:
+    """Return the one goal that is given: error, log_loss, rmse or r2.
+
+    The last two are for real targets: an rmse is the root of the error, and r2 is one minus the
+    error as a share of the variance of the curve's targets.
+    """
+    name, value = one_goal("plan", **goals)
+    if name in _OF_TARGETS and curve.classes is not None:
+        raise ValueError(f"{name}= is for real targets: give a goal for error= or log_loss=.")
+    positive = name in ("error", "rmse") or (name == "log_loss" and curve.classes is not None)
+    if positive and value <= 0.0:
+        raise ValueError(f"The goal {name}={value!r} must be above zero, as no model is perfect.")
+    if name == "error" and curve.classes is not None and value >= 1.0:
+        raise ValueError(f"An error rate is a share below 1; got the goal error={value!r}.")
+    if name == "r2" and value >= 1.0:
+        raise ValueError(f"R² is below 1; got the goal r2={value!r}.")
+    return _stated(curve, name, float(value))
+
+
+def _stated(curve: Any, name: str, value: float) -> StatedGoal:
+    if name == "rmse":
+        return StatedGoal(f"RMSE of at most {value:g}", "error", value**2)
+    if name == "r2":
+        return StatedGoal(f"R² of at least {value:g}", "error", (1.0 - value) * variance_of(curve))
+    whose = "error rate" if curve.classes is not None else "mean squared error"
+    what = whose if name == "error" else "log loss"
+    return StatedGoal(f"{what} of at most {value:g}", name, value)
+
+
+def variance_of(curve: Any) -> float:
+    """Return the variance of a curve's real targets."""
+    y, share = np.asarray(curve.y, dtype=float), curve.share
+    return float((y - y @ share) ** 2 @ share)
