@@ -3,11 +3,13 @@
 import datetime as dt
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import cavity
 from cavity.cli import main
 from cavity.tables import large, table
 from cavity.tables.encoding import Encoder
@@ -330,6 +332,17 @@ def test_the_report_shows_dates_and_says_what_was_read(folder, monkeypatch, caps
     [effect] = [e for e in found["effects"] if e["feature"] == "visit"]
     assert all(dt.date.fromisoformat(day) for day in effect["values"])
     assert effect["values"] == sorted(effect["values"])
+
+
+def test_the_documentation_shows_these_notes(read):
+    """The notes in docs/cli.md are those of a table like the one here."""
+    page = Path(cavity.__file__).parents[2] / "docs" / "cli.md"
+    if not page.exists():
+        pytest.skip("the documentation is not here")
+    lines = [line.strip() for line in page.read_text("utf-8").splitlines()]
+    shown = [line for line in lines if line.startswith("Column '") and "read as" in line]
+    assert len(shown) == 3
+    assert set(shown) <= set(prepare(read(**made().to_dict(as_series=False)), "cost").notes)
 
 
 def test_files_without_notations_open(folder):
