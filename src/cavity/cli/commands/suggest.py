@@ -26,8 +26,9 @@ Examples:
   cavity suggest patients.model unlabelled.csv -k 20 -o to_label.csv
 
 The table has a row for each suggestion, in order: the row of POOL, counted from 1 below the header,
-by how much its label is expected to lower the loss given the rows above, and how many random rows
-would do as much. With -o all columns of POOL are written for these rows, in the same order."""
+what its label is expected to say about the latent function (in nats), by how much it is expected to
+lower the loss, given the rows above, and how many random rows would lower it as much. With -o all
+columns of POOL are written for these rows, in the same order."""
 )
 @click.argument("model")
 @click.argument("pool")
@@ -36,8 +37,8 @@ would do as much. With -o all columns of POOL are written for these rows, in the
     "--criterion",
     type=click.Choice(CRITERIA),
     default=CRITERIA[0],
-    help="What labels should lower: the expected loss over POOL, or the uncertainty about their "
-    "own rows.",
+    help="What labels should do: say most about the latent function, or lower the expected loss "
+    "over POOL most.",
 )
 @click.option("--seed", "random_state", type=click.IntRange(0), default=0)
 @click.option(
@@ -79,7 +80,7 @@ def _lines(found: Suggestions) -> list[str]:
 
 
 def _numbers(found: Suggestions) -> dict[str, Any]:
-    names = ("gain", "worth", "loss", "loss_after", "stop", "verdict")
+    names = ("information", "gain", "worth", "loss", "loss_after", "stop", "verdict")
     rows = [asdict(one) | {"row": one.row + 1} for one in found]
     return {"rows": rows, **{name: getattr(found, name) for name in names}}
 
@@ -94,6 +95,7 @@ def _chosen(table: Any, found: Suggestions) -> pl.DataFrame:
     about = pl.DataFrame(
         {
             "suggested_row": found.index + 1,
+            "suggested_information": [one.information for one in found],
             "suggested_gain": [one.gain for one in found],
             "suggested_worth": [one.worth for one in found],
         }
