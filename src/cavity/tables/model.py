@@ -23,8 +23,7 @@ from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
-from cavity.tables.dates import Moment
-from cavity.tables.encoding import Category, Column, Encoder, Number, numbers_of
+from cavity.tables.encoding import Category, Encoder, Number, numbers_of, ways_of
 from cavity.tables.fitting import (
     WORDS,
     Settings,
@@ -35,7 +34,7 @@ from cavity.tables.fitting import (
     unfitted,
 )
 from cavity.tables.marks import ClassMarks, Marks, ShapedMarks, ShapedTargets, TargetMarks
-from cavity.tables.notation import DATES, Notation, refuse_other_notation
+from cavity.tables.notation import Notation, as_written, refuse_other_notation, with_written
 from cavity.tables.offsets import Offset
 from cavity.tables.output import TableError, near_miss, writing
 from cavity.tables.prepare import Prepared
@@ -77,7 +76,7 @@ class Model:
 
         To each belong the notations that its values may have.
         """
-        found = {column.name: _ways(column) for column in self.encoder.columns}
+        found = {column.name: ways_of(column) for column in self.encoder.columns}
         found |= {self.offset.column: ()} if self.offset else {}
         return found | {self.target: self.notation.alike() if self.notation else ()}
 
@@ -140,7 +139,8 @@ class Model:
         """
         columns = [column.name for column in self.encoder.columns]
         columns += [self.offset.column] if self.offset else []
-        names = dict.fromkeys([*columns, *carry, *([self.target] if marks else [])])
+        carried = with_written(table, carry)
+        names = dict.fromkeys([*columns, *carried, *([self.target] if marks else [])])
         first = 0
         for frame in table.batches(list(names), ""):
             if unseen is not None:
@@ -151,7 +151,7 @@ class Model:
                 found = self._estimates(X, self._added(part, table.source, first + start), level)
                 if marks is not None:
                     marks.add(part[self.target], found)
-                yield pl.DataFrame([*part.select(carry), *self._columns(found, level)])
+                yield pl.DataFrame([*as_written(part, carry), *self._columns(found, level)])
                 advance(part.height)
             first += frame.height
 
@@ -212,15 +212,6 @@ class Model:
             part.rename(name) if isinstance(part, pl.Series) else pl.Series(name, part)
             for name, part in zip(self.answer_names(), parts, strict=True)
         ]
-
-
-def _ways(column: Column) -> Sequence[Notation]:
-    """Return the notations that the values of a model's column may have in another table."""
-    if isinstance(column, Category):
-        return ()
-    if column.notation is not None:
-        return column.notation.alike()
-    return DATES if isinstance(column, Moment) else ()
 
 
 def save_model(
