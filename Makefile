@@ -8,6 +8,7 @@ PYTEST_ARGS ?=
 TRUST_ARGS ?=
 SUSPECTS_ARGS ?=
 LARGE_ARGS ?=
+SUGGEST_ARGS ?=
 GOALS_ARGS ?=
 FARM_ARGS ?= --jobs 2 --keep
 
@@ -102,6 +103,9 @@ suspects: $(VENV)/.suspects  ## find labels turned wrong, beside cleanlab (QUICK
 
 goals: $(VENV)/.dev  ## check whether goals are met as often as plans say (QUICK=1: a minute)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.goals $(if $(QUICK),--quick) $(GOALS_ARGS)
+
+suggestions: $(VENV)/.dev  ## race suggested rows against others (QUICK=1: a minute)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.suggestions $(if $(QUICK),--quick) $(SUGGEST_ARGS)
 
 clean:  ## remove the virtual environments and all caches
 	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist

@@ -79,7 +79,7 @@ def test_chosen_rows_are_written_in_order(capsys, name):
     assert (code, err) == (0, "")
     written = (pl.read_csv if name.endswith("csv") else pl.read_parquet)(name)
     pool = pl.read_csv("pool.csv")
-    assert written.columns[3:] == pool.columns
+    assert written.columns[4:] == pool.columns
     index = written["suggested_row"].to_numpy() - 1
     assert written["note"].to_list() == pool["note"].gather(index).to_list()
     printed = [line.split()[0] for line in out.splitlines()[1:6]]

@@ -1,5 +1,6 @@
 """Every rule about columns, targets and rows, on tables made for it."""
 
+import datetime as dt
 import io
 import json
 from dataclasses import asdict
@@ -147,14 +148,13 @@ def test_keep_and_drop():
 @pytest.mark.parametrize(
     "values",
     [
-        [f"2020-01-{i % 28 + 1:02d}" for i in range(N)],
-        [f"{i % 28 + 1}/11/2020 12:30" for i in range(N)],
+        [f"{i % 12 + 1}/11/2020 12:30" for i in range(N)],
         [f"{i % 24:02d}:15" for i in range(N)],
-        pl.datetime_range(pl.datetime(2020, 1, 1), pl.datetime(2020, 2, N - 31), "1d", eager=True),
+        [dt.time(i % 24) for i in range(N)],
     ],
 )
-def test_dates_are_refused_with_a_way_out(values):
-    """A date, by its type or as text, is refused; the message names --drop."""
+def test_times_are_refused_with_a_way_out(values):
+    """What has no date, or two, is refused; the message names --drop."""
     with pytest.raises(TableError, match=r"column 'k': holds dates or times.*--drop k"):
         prepare(table(k=values), "t")
     assert prepare(table(k=values), "t", drop=["k"]).feature_names == ["x"]

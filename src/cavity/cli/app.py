@@ -23,6 +23,9 @@ Examples:
 
 TABLE is a CSV, TSV or Parquet file with a header, - for text on standard input, or the name of
 a shipped data set. Text may be packed by gzip.
+
+Rows are counted from 1, the first below the header, in messages and in results.
+
 Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command line.""",
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )

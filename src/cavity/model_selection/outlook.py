@@ -187,10 +187,9 @@ def gains_of(outlooks: Sequence[Outlook], rows: Array, criterion: str) -> Array:
     return np.asarray(np.sum([of(outlook, rows) for outlook in outlooks], axis=0))
 
 
-def best_next(outlooks: Sequence[Outlook], free: Array, criterion: str) -> tuple[int, float]:
-    """Return the free candidate of largest gain, and the gain."""
+def best_next(outlooks: Sequence[Outlook], free: Array, criterion: str) -> int:
+    """Return the free candidate of largest gain."""
     if criterion != "information":
         ranks = np.sum([outlook.ranks() for outlook in outlooks], axis=0)[free]
         free = free[np.argsort(-ranks, kind="stable")[:_REFINED]]
-    found = gains_of(outlooks, free, criterion)
-    return int(free[np.argmax(found)]), float(np.max(found))
+    return int(free[np.argmax(gains_of(outlooks, free, criterion))])

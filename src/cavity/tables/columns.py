@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.encoding import Role, numbers_of
-from cavity.tables.facts import MOST_VALUES, ColumnFacts, all_different
+from cavity.tables.encoding import Role, numbers_of, too_large
+from cavity.tables.facts import MOST_VALUES, MOSTLY, ColumnFacts, all_different
+from cavity.tables.notation import ANY_AMOUNT
 from cavity.tables.output import NoTargetError, TableError, near_miss
 from cavity.tables.table import StoredTable, Table
 
@@ -20,7 +21,6 @@ MOST_CLASS_NUMBERS = 20
 CONSTANT = "it has the same value in every row"
 """Why a column is not used."""
 _ROWS_PER_LEVEL = 2
-_NUMERIC_SHARE = 0.9
 _ID_NAME = re.compile(
     r"(?i:(.*[ _-])?(id|idx|index|uuid|guid|key|row|rowid)|column_1|unnamed.*)|.*[a-z]I[Dd]"
 )
@@ -33,11 +33,14 @@ def role_of(facts: ColumnFacts, table: Table | StoredTable, keep: bool = False) 
     if only the user can decide what to do with the column.
     """
     is_number, source = facts.dtype.is_numeric(), table.source
+    is_date = facts.dtype == pl.Date or facts.dtype == pl.Datetime
     _refuse_other_types(facts, source, keep)
     if not facts.known:
         return Role("dropped", "it is empty")
-    if facts.levels == 1 and (is_number or not facts.missing):
+    if facts.levels == 1 and (is_number or is_date or not facts.missing):
         return Role("dropped", CONSTANT)
+    if is_date:
+        return Role("date")
     if not keep and _is_identifier(facts, table):
         return Role("dropped", "it numbers or names the rows (an identifier)")
     if facts.is_text and not keep and _is_free_form(facts):
@@ -47,6 +50,8 @@ def role_of(facts: ColumnFacts, table: Table | StoredTable, keep: bool = False) 
     if not is_number and facts.levels is None:
         problem = f"has more than {MOST_VALUES:,} different values, too many for categories."
         raise TableError(source, problem, column=facts.name)
+    if facts.beyond is not None:
+        raise too_large(facts.beyond[1], source, facts.name, facts.beyond[0])
     return Role("number" if is_number else "category")
 
 
@@ -56,12 +61,37 @@ def _refuse_other_types(facts: ColumnFacts, source: str, keep: bool) -> None:
         remedy = f"leave it out with --drop {name}."
         problem = f"holds {facts.dtype} values, not numbers or categories: {remedy}"
         raise TableError(source, problem, column=name)
-    if facts.known and facts.is_time and not keep:
+    if keep or not facts.known or facts.dtype in (pl.Date, pl.Datetime):
+        return
+    if facts.is_time:
+        _refuse_times(facts, source)
+    if facts.is_amount:
+        raise unlike_amounts(str(facts.amount), source, name)
+
+
+def _refuse_times(facts: ColumnFacts, source: str) -> None:
+    remedy = f"or leave the column out with --drop {facts.name}."
+    if facts.untimely is not None:
+        row, text = facts.untimely
         problem = (
-            "holds dates or times, which cannot be used as they are: turn them into numbers "
-            f"(days since a date, month, hour), or leave them out with --drop {name}."
+            f"'{text}' is not a date, though most of the column is: correct it, leave it empty, "
+            f"{remedy}"
         )
-        raise TableError(source, problem, column=name)
+        raise TableError(source, problem, column=facts.name, row=row)
+    problem = (
+        "holds dates or times that can be read in more than one way, or have no date: write them "
+        f"like 2020-12-31 or 2020-12-31 23:59, {remedy}"
+    )
+    raise TableError(source, problem, column=facts.name)
+
+
+def unlike_amounts(example: str, source: str, name: str) -> TableError:
+    """Return the error that one cannot tell what amounts mean."""
+    problem = (
+        f"holds amounts with different signs, or that can be read in more than one way ('{example}'"
+        f"): write them alike, as plain numbers, or leave the column out with --drop {name}."
+    )
+    return TableError(source, problem, column=name)
 
 
 def _is_identifier(facts: ColumnFacts, table: Table | StoredTable) -> bool:
@@ -79,7 +109,7 @@ def _is_free_form(facts: ColumnFacts) -> bool:
 
 def _refuse_nearly_numeric(facts: ColumnFacts, source: str) -> None:
     """Report a stray word among numbers, which would turn the whole column into text."""
-    if facts.strays > (1.0 - _NUMERIC_SHARE) * facts.known:
+    if facts.strays > (1.0 - MOSTLY) * facts.known:
         return
     remedy = f"or leave the column out with --drop {facts.name}."
     if facts.stray is None:
@@ -147,6 +177,11 @@ def _refuse_as_target(table: Table | StoredTable, target: str) -> None:
     if dtype.is_temporal() or dtype.is_nested() or dtype == pl.Binary:
         problem = f"holds {dtype} values; a target must be a class or a number."
         raise TableError(table.source, problem, column=target)
+    if dtype == pl.String:
+        known = table.column(target).drop_nulls()
+        number = known.cast(pl.Float64, strict=False).is_not_null()
+        if len(known) and not number.all() and (number | known.str.contains(ANY_AMOUNT)).all():
+            raise unlike_amounts(str(known.filter(~number)[0]), table.source, target)
 
 
 def _known(column: pl.Series, source: str) -> Array:

@@ -8,7 +8,7 @@ import polars as pl
 
 from cavity.arrays import Array
 from cavity.rows import BatchRows
-from cavity.tables.encoding import Category, Encoder, Number, Role, category_of, number_of, raw_of
+from cavity.tables.encoding import Column, Encoder, Role, category_of, learned, raw_of
 from cavity.tables.table import StoredTable, Table, fits_in_memory
 
 
@@ -83,14 +83,14 @@ def learn_encoder(table: StoredTable, roles: Mapping[str, Role], chosen: Array) 
     return Encoder.of(columns, mean, np.sqrt(square / n))
 
 
-def _learned(table: StoredTable, name: str, role: Role, chosen: Array) -> Number | Category:
+def _learned(table: StoredTable, name: str, role: Role, chosen: Array) -> Column:
     """Return how a column is encoded; it is read as a whole, because a median needs all of it."""
     parts = chosen_rows(table, [name], chosen, f"reading column {name}")
-    if role.kind == "number":
-        return number_of(pl.concat(part[name] for part in parts), table.source)
-    # Of categories, the different ones are enough.
-    few = [part[name].cast(pl.String).unique() for part in parts]
-    return category_of(pl.concat(few))
+    if role.kind == "category":
+        # Of categories, the different ones are enough.
+        return category_of(pl.concat([part[name].cast(pl.String).unique() for part in parts]))
+    column = pl.concat(part[name] for part in parts)
+    return learned(column, role, table.source, table.notations.get(name))
 
 
 class Inputs(NamedTuple):
@@ -109,7 +109,7 @@ Targets = tuple[Array, Array]
 def encoded(table: Table, roles: Mapping[str, Role], train: Targets, test: Targets) -> Inputs:
     """Return the inputs of a table in memory."""
     frame, held_out = table.frame[train[0]], table.frame[test[0]]
-    encoder = Encoder.learn(frame, roles, table.source)
+    encoder = Encoder.learn(frame, roles, table.source, table.notations)
     X, X_test = (encoder.transform(part, table.source) for part in (frame, held_out))
     return Inputs(encoder, X, X_test)
 

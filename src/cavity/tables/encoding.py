@@ -8,14 +8,16 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
+from cavity.tables.dates import PARTS, Moment
+from cavity.tables.notation import Notation
 from cavity.tables.output import TableError, near_miss
 
-_LARGEST = 1e100
+LARGEST = 1e100
 """Sums of the squares of such numbers are far from overflowing."""
 
 
 class Role(NamedTuple):
-    """How a column is used: as a "number", as a "category", or not at all: "dropped", and why."""
+    """How a column is used: as "number", "category" or "date", or not ("dropped"), and why."""
 
     kind: str
     reason: str = ""
@@ -27,15 +29,16 @@ class Number:
 
     name: str
     median: float
+    notation: Notation | None = None
 
     @property
     def feature_names(self) -> list[str]:
         """The column itself."""
         return [self.name]
 
-    def encode(self, column: pl.Series, source: str) -> Array:
+    def encode(self, column: pl.Series, source: str, first: int = 0) -> Array:
         """Return one column of numbers."""
-        values = numbers_of(column, source)
+        values = numbers_of(column, source, first)
         return np.where(np.isnan(values), self.median, values)[:, None]
 
     def decode(self, raw: Array) -> str:
@@ -70,7 +73,7 @@ class Category:
         """Of two levels the first has no input."""
         return int(len(self.levels) == 2)
 
-    def encode(self, column: pl.Series, source: str) -> Array:
+    def encode(self, column: pl.Series, source: str, first: int = 0) -> Array:
         """Return 0/1 columns, with NaN in rows whose level was not in the training rows."""
         text = column.cast(pl.String)
         found = [text.is_null() if x is None else text.eq_missing(x) for x in self.levels]
@@ -103,30 +106,45 @@ def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
         raise TableError(source, problem, column=column.name, row=first + row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
-    beyond = np.flatnonzero(np.abs(values) > _LARGEST)
+    beyond = np.flatnonzero(np.abs(values) > LARGEST)
     if len(beyond):
-        row = beyond[0]
-        problem = (
-            f"{values[row]:g} is beyond ±{_LARGEST:g}, too large to compute with: correct it, "
-            "leave it empty, or leave the column out with --drop."
-        )
-        raise TableError(source, problem, column=column.name, row=first + row + 1)
+        raise too_large(values[beyond[0]], source, column.name, first + beyond[0] + 1)
     return values
+
+
+def too_large(value: float, source: str, name: str, row: int) -> TableError:
+    """Return the error that a number of a table is too large."""
+    problem = (
+        f"{value:g} is beyond ±{LARGEST:g}, too large to compute with: correct it, leave it empty, "
+        "or leave the column out with --drop."
+    )
+    return TableError(source, problem, column=name, row=row)
+
+
+Column = Number | Category | Moment
+"""How a column becomes inputs."""
 
 
 @dataclass(frozen=True)
 class Encoder:
     """How columns become inputs of zero mean and unit variance over the training rows."""
 
-    columns: tuple[Number | Category, ...]
+    columns: tuple[Column, ...]
     mean: tuple[float, ...]
     scale: tuple[float, ...]
 
     @classmethod
-    def learn(cls, frame: pl.DataFrame, roles: Mapping[str, Role], source: str) -> "Encoder":
-        """Learn from training rows, given the role of each column."""
+    def learn(
+        cls,
+        frame: pl.DataFrame,
+        roles: Mapping[str, Role],
+        source: str,
+        notations: Mapping[str, Notation] | None = None,
+    ) -> "Encoder":
+        """Learn from training rows, given the role of each column and how it was written."""
+        notations = notations or {}
         columns = tuple(
-            number_of(frame[name], source) if role.kind == "number" else category_of(frame[name])
+            learned(frame[name], role, source, notations.get(name))
             for name, role in roles.items()
             if role.kind != "dropped"
         )
@@ -134,7 +152,7 @@ class Encoder:
         return cls.of(columns, raw.mean(axis=0), raw.std(axis=0))
 
     @classmethod
-    def of(cls, columns: Sequence[Number | Category], mean: Array, scale: Array) -> "Encoder":
+    def of(cls, columns: Sequence[Column], mean: Array, scale: Array) -> "Encoder":
         """Return the encoder that standardises by these means and standard deviations."""
         # A constant column becomes zero instead of NaN.
         scale = np.where(scale > 0.0, scale, 1.0)
@@ -153,10 +171,13 @@ class Encoder:
                 problem = f"the model needs this column, and the table does not have it{near}"
                 raise TableError(source, problem, column=column.name)
 
-    def transform(self, frame: pl.DataFrame, source: str) -> Array:
-        """Return the inputs of every row; an unknown category is encoded as zeros, the average."""
+    def transform(self, frame: pl.DataFrame, source: str, first: int = 0) -> Array:
+        """Return the inputs of every row; an unknown category is encoded as zeros, the average.
+
+        The frame begins in this row of its table, counted from zero.
+        """
         self.check(frame.columns, source)
-        X = (raw_of(self.columns, frame, source) - self.mean) / self.scale
+        X = (raw_of(self.columns, frame, source, first) - self.mean) / self.scale
         return np.nan_to_num(X, copy=False, nan=0.0)
 
     def decode(self, x: Array) -> dict[str, str]:
@@ -196,12 +217,7 @@ class Encoder:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Encoder":
         """Return the encoder that was stored as a dict of its fields."""
-        columns = tuple(
-            Number(str(c["name"]), float(c["median"]))
-            if "median" in c
-            else Category(str(c["name"]), tuple(None if x is None else str(x) for x in c["levels"]))
-            for c in stored["columns"]
-        )
+        columns = tuple(map(_column_from_json, stored["columns"]))
         mean, scale = (tuple(map(float, stored[name])) for name in ("mean", "scale"))
         encoder = cls(columns, mean, scale)
         if not len(encoder.feature_names) == len(encoder.mean) == len(encoder.scale):
@@ -209,11 +225,27 @@ class Encoder:
         return encoder
 
 
-def number_of(column: pl.Series, source: str) -> Number:
-    """Return how to encode numbers like these."""
+def learned(column: pl.Series, role: Role, source: str, notation: Notation | None) -> Column:
+    """Return how to encode values like these."""
+    if role.kind == "category":
+        return category_of(column)
+    if role.kind == "date":
+        return Moment.of(column, notation)
     values = numbers_of(column, source)
     known = values[~np.isnan(values)]
-    return Number(column.name, float(np.median(known)) if len(known) else 0.0)
+    return Number(column.name, float(np.median(known)) if len(known) else 0.0, notation)
+
+
+def _column_from_json(c: Mapping[str, Any]) -> Column:
+    name, notation = str(c["name"]), Notation.from_json(c.get("notation"))
+    if "origin" in c:
+        parts = tuple(c["parts"])
+        if "days" not in parts or not set(parts) <= set(PARTS):
+            raise ValueError("the parts of its dates are unknown")
+        return Moment(name, float(c["origin"]), float(c["middle"]), parts, notation)
+    if "median" in c:
+        return Number(name, float(c["median"]), notation)
+    return Category(name, tuple(None if x is None else str(x) for x in c["levels"]))
 
 
 def category_of(column: pl.Series) -> Category:
@@ -223,7 +255,7 @@ def category_of(column: pl.Series) -> Category:
     return Category(column.name, (*levels, *([None] if text.null_count() else [])))
 
 
-def raw_of(columns: Sequence[Number | Category], frame: pl.DataFrame, source: str) -> Array:
+def raw_of(columns: Sequence[Column], frame: pl.DataFrame, source: str, first: int = 0) -> Array:
     """Return the inputs before they are standardised, with NaN for an unknown category."""
     none = np.empty((frame.height, 0))
-    return np.hstack([none, *(c.encode(frame[c.name], source) for c in columns)])
+    return np.hstack([none, *(c.encode(frame[c.name], source, first) for c in columns)])

@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from cavity.tables.encoding import LARGEST
+from cavity.tables.notation import ANY_AMOUNT
 from cavity.tables.table import StoredTable, Table
 
 _TIME = re.compile(
@@ -13,6 +15,8 @@ _TIME = re.compile(
 )
 MOST_VALUES = 10_000
 """Different values of a column of a large table that are kept: a category has fewer."""
+MOSTLY = 0.9
+"""Of a column's known values, a share from which on they are mostly of a kind."""
 _COUNTED = 2**24
 """Different values that are counted at a time."""
 
@@ -29,24 +33,44 @@ class ColumnFacts:
         The different values, in no order; more than ``most`` need not be all.
     counts_up : bool
         Whether each is the one before it plus 1.
-    is_time : bool
-        Whether these are dates or times, by type, or because every text looks like one.
     stray : tuple of (int, str) or None
-        Row and value of the first text that is not a number.
+        Row and value of the first text that is neither a number nor an amount.
     strays : int
-        Number of texts that are not numbers.
+        Number of texts that are neither numbers nor amounts.
+    amount : str or None
+        The first text that is an amount.
+    untimely : tuple of (int, str) or None
+        Row and value of the first text that does not look like a date or time.
+    untimes : int
+        Number of such texts.
+    beyond : tuple of (int, float) or None
+        Row and value of the first number that is too large.
     """
 
     def __init__(self, name: str, dtype: Any, most: float = float("inf")) -> None:
         self.name, self.dtype = name, dtype
         # Of numbers, it only matters whether there is more than one.
         self._most = min(most, 2) if dtype.is_float() or dtype.is_integer() else most
-        self.known = self.missing = self.strays = 0
+        self.known = self.missing = self.strays = self.untimes = 0
         self.values = pl.Series(name, [], dtype=dtype)
         self.counts_up = dtype.is_integer()
-        self.is_time = dtype.is_temporal() or dtype == pl.String
         self.stray: tuple[int, str] | None = None
+        self.untimely: tuple[int, str] | None = None
+        self.amount: str | None = None
+        self.beyond: tuple[int, float] | None = None
         self._last: int | None = None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether these are dates or times, by type, or because most texts look like one."""
+        if self.dtype != pl.String:
+            return bool(self.dtype.is_temporal())
+        return self.untimes <= (1.0 - MOSTLY) * self.known
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether these are texts of amounts, and perhaps numbers."""
+        return self.amount is not None and not self.strays
 
     @property
     def is_text(self) -> bool:
@@ -69,11 +93,12 @@ class ColumnFacts:
         self.known, self.missing = self.known + len(known), self.missing + column.null_count()
         if not len(known) or not self.usable:
             return
-        self.is_time = self.is_time and _looks_like_time(known)
         self.counts_up = self.counts_up and not self.missing and self._goes_on(known)
+        if self.dtype.is_float() and self.beyond is None:
+            self._find_beyond(column, first)
         if self.is_text and not known.dtype.is_temporal():
             known = known.cast(pl.String)
-            self._find_stray(column.cast(pl.String), first)
+            self._look_at(column.cast(pl.String), first)
         if len(self.values) <= self._most:
             values = known.unique()
             first_ones = self.values.is_empty()
@@ -84,22 +109,31 @@ class ColumnFacts:
         joins = last is None or known[0] == last + 1
         return joins and bool((known.diff().drop_nulls() == 1).all())
 
-    def _find_stray(self, text: pl.Series, first: int) -> None:
-        stray = text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()
-        count = int(stray.sum())
-        if count and self.stray is None:
-            row = int(stray.arg_true()[0])
-            self.stray = first + row + 1, str(text[row])
-        self.strays += count
+    def _find_beyond(self, column: pl.Series, first: int) -> None:
+        beyond = (column.is_finite() & (column.abs() > LARGEST)).arg_true()
+        if len(beyond):
+            self.beyond = first + int(beyond[0]) + 1, float(column[beyond[0]])
+
+    def _look_at(self, text: pl.Series, first: int) -> None:
+        number = text.cast(pl.Float64, strict=False).is_not_null()
+        amount = text.str.contains(ANY_AMOUNT) & ~number
+        if self.amount is None and amount.any():
+            self.amount = str(text.filter(amount)[0])
+        stray = text.is_not_null() & ~number & ~amount
+        self.strays, self.stray = _first(text, stray, first, self.strays, self.stray)
+        other = ~text.str.contains(f"^(?:{_TIME.pattern})$")
+        found = _first(text, other, first, self.untimes, self.untimely)
+        self.untimes, self.untimely = found
 
 
-def _looks_like_time(known: pl.Series) -> bool:
-    if known.dtype != pl.String:
-        return known.dtype.is_temporal()
-    # The first value alone rules out most columns quickly.
-    return bool(_TIME.fullmatch(known[0])) and bool(
-        known.str.contains(f"^(?:{_TIME.pattern})$").all()
-    )
+def _first(
+    text: pl.Series, which: pl.Series, begin: int, count: int, place: tuple[int, str] | None
+) -> tuple[int, tuple[int, str] | None]:
+    """Return how many of these there are so far, and row and value of the first."""
+    rows = which.fill_null(False).arg_true()
+    if len(rows) and place is None:
+        place = begin + int(rows[0]) + 1, str(text[rows[0]])
+    return count + len(rows), place
 
 
 def facts_of(table: Table | StoredTable, names: list[str]) -> dict[str, ColumnFacts]:

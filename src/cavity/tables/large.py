@@ -1,6 +1,6 @@
 """Files larger than memory: checked and typed in passes, then read in batches of rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,12 @@ class TextFile(NamedTuple):
     lines: int = 0
     blank: int = 0
     """Number of blank lines at the end."""
+    used: Collection[str] | None = None
+    """Columns of which spaces are removed and the type is found; by default all."""
+
+    def uses(self, name: str) -> bool:
+        """Whether a column's values have a meaning."""
+        return self.used is None or name in self.used
 
     def scan(self, height: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         """Yield columns of cleaned text in batches of so many rows."""
@@ -65,17 +71,25 @@ class TextFile(NamedTuple):
         )
         lazy = lazy if height is None else lazy.head(height)
         for batch in _scanned(lazy, names, rows):
-            yield batch.with_columns(cleaned(column, self.decimal_comma) for column in batch)
+            yield batch.with_columns(
+                cleaned(column, self.decimal_comma) for column in batch if self.uses(column.name)
+            )
 
 
 def scan_text(
-    path: Path, source: str, separator: str | None, progress: Watcher, kept: Any = None
+    path: Path,
+    source: str,
+    separator: str | None,
+    progress: Watcher,
+    used: Collection[str] | None = None,
+    kept: Any = None,
 ) -> StoredTable:
     """Check a large text table and find the types of its columns; return it.
 
-    What is ``kept`` must not go away before the table.
+    A column that is not used stays as it is written. What is ``kept`` must not go away before the
+    table.
     """
-    text = _checked(path, source, separator, progress)
+    text = _checked(path, source, separator, progress)._replace(used=used)
     height, schema = _types(text, progress)
     remark = f"The table is large ({height:,} rows): its rows are read in batches."
     scan = partial(_typed_scan, text, height, schema)
@@ -152,7 +166,7 @@ class _Lines:
 
 def _types(text: TextFile, progress: Watcher) -> tuple[int, dict[str, Any]]:
     """Return the number of rows, and the type that all known values of each column have."""
-    left = {name: list(TYPES) for name in text.names}
+    left = {name: list(TYPES) if text.uses(name) else [pl.String] for name in text.names}
     known, height = set(), 0
     progress.stage(f"finding the types of the columns of {text.source}", text.lines - 1)
     for batch in text.scan(None, text.names, _ROWS):
@@ -192,4 +206,5 @@ def to_parquet(table: StoredTable) -> StoredTable:
         "it is read many times."
     )
     found = scan_parquet(path, table.source, table.progress, table.height)
-    return replace(found, remarks=[*table.remarks, remark], kept=scratch)
+    remarks = [*table.remarks, remark]
+    return replace(found, remarks=remarks, kept=scratch, notations=table.notations)

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add, mul
@@ -23,8 +23,11 @@ from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
-from cavity.tables.encoding import Encoder, Number, numbers_of
-from cavity.tables.output import TableError, writing
+from cavity.tables.dates import Moment
+from cavity.tables.encoding import Category, Column, Encoder, Number, numbers_of
+from cavity.tables.marks import ClassMarks, Marks, TargetMarks
+from cavity.tables.notation import DATES, Notation, refuse_other_notation
+from cavity.tables.output import TableError, near_miss, writing
 from cavity.tables.prepare import Prepared
 from cavity.tables.table import StoredTable, Table
 
@@ -32,7 +35,6 @@ _KIND = "table model"
 _BLOCK = 20_000
 _MOST_REFITTED = 3_000
 """Rows of an older file that are fitted again: as many as are exact by default."""
-_TWO_SIDED_95 = float(ndtri(0.975))
 
 WORDS: dict[str, Callable[[int], Kernel]] = {
     "rbf": lambda d: kernels.RBF(1.0),
@@ -137,50 +139,94 @@ class Model:
     task: str
     target: str
     classes: tuple[Any, ...]
+    notation: Notation | None = None
+    """How the target's values were written."""
 
-    def check(self, table: Table | StoredTable) -> None:
-        """Raise an error if the table does not have the columns that the model needs.
+    def used(self) -> dict[str, Sequence[Notation]]:
+        """Return the columns of a table that have a meaning to the model.
+
+        To each belong the notations that its values may have.
+        """
+        found = {column.name: _ways(column) for column in self.encoder.columns}
+        return found | {self.target: self.notation.alike() if self.notation else ()}
+
+    def check(self, table: Table | StoredTable, scored: bool = False) -> None:
+        """Raise an error if the table does not have what the model needs, and the target if scored.
 
         So it is known before the first prediction that there will be no error later.
         """
         self.encoder.check(table.schema, table.source)
-        for column in self.encoder.columns:
-            dtype = table.schema[column.name]
-            if isinstance(column, Number) and not (dtype.is_numeric() or dtype == pl.Boolean):
+        notations = {
+            c.name: c.notation for c in self.encoder.columns if not isinstance(c, Category)
+        }
+        numbers = [column.name for column in self.encoder.columns if isinstance(column, Number)]
+        if scored:
+            self._check_target(table)
+            numbers += [self.target] if self.task == "regression" else []
+            notations |= {self.target: self.notation}
+        for name, notation in notations.items():
+            refuse_other_notation(table, name, notation)
+        for name in numbers:
+            dtype = table.schema[name]
+            if not (dtype.is_numeric() or dtype == pl.Boolean):
                 first = 0
-                for frame in table.batches([column.name], f"checking column {column.name}"):
-                    numbers_of(frame[column.name], table.source, first)
+                for frame in table.batches([name], f"checking column {name}"):
+                    numbers_of(frame[name], table.source, first)
                     first += frame.height
+
+    def _check_target(self, table: Table | StoredTable) -> None:
+        if self.target not in table.schema:
+            near = near_miss(self.target, table.schema) or "."
+            problem = f"there is no such column to score the predictions by{near}"
+            raise TableError(table.source, problem, column=self.target)
+
+    def marks(self, source: str, level: float = 0.95) -> Marks:
+        """Return what scores the predictions of a table."""
+        if self.task == "classification":
+            return ClassMarks(source, self.classes)
+        return TargetMarks(source, self.target, level)
 
     def answers(
         self,
         table: Table | StoredTable,
         advance: Callable[[int], None] = lambda n: None,
         unseen: Counter[str] | None = None,
+        *,
+        level: float = 0.95,
+        carry: Sequence[str] = (),
+        marks: Marks | None = None,
     ) -> Iterator[pl.DataFrame]:
         """Yield a row of predictions for each row of the table, in parts.
 
-        The columns are ``prediction`` and a ``probability_of_...`` for each class; in regression
-        ``prediction``, ``std``, and ``lower`` and ``upper``, the ends of the 95 % interval of a
-        new observation. After each part ``advance`` is called with its number of rows. ``unseen``
-        counts, for each column, the rows with a category that was not in the training rows.
+        The columns are those to ``carry`` from the table, then ``prediction`` and a
+        ``probability_of_...`` for each class; in regression ``prediction``, ``std``, and ``lower``
+        and ``upper``, the ends of the interval of a new observation at this level. After each part
+        ``advance`` is called with its number of rows. ``unseen`` counts, for each column, the rows
+        with a category that was not in the training rows; ``marks`` scores the predictions.
         """
-        answer = self._classes if self.task == "classification" else self._quantities
-        for frame in table.batches([column.name for column in self.encoder.columns], ""):
+        columns = [column.name for column in self.encoder.columns]
+        names = dict.fromkeys([*columns, *carry, *([self.target] if marks else [])])
+        first = 0
+        for frame in table.batches(list(names), ""):
             if unseen is not None:
                 unseen.update(self.encoder.unseen(frame))
             for start in range(0, frame.height, _BLOCK):
                 part = frame[start : start + _BLOCK]
-                yield answer(self.encoder.transform(part, table.source))
+                found = self._estimates(self.encoder.transform(part, table.source, first + start))
+                if marks is not None:
+                    marks.add(part[self.target], found)
+                yield pl.DataFrame([*part.select(carry), *self._columns(found, level)])
                 advance(part.height)
+            first += frame.height
 
     def inputs(self, table: Table | StoredTable, unseen: Counter[str] | None = None) -> Array:
         """Return what the estimator takes of all rows; ``unseen`` is as in `answers`."""
-        found = []
+        found, first = [], 0
         for frame in table.batches([column.name for column in self.encoder.columns], ""):
             if unseen is not None:
                 unseen.update(self.encoder.unseen(frame))
-            found.append(self.encoder.transform(frame, table.source))
+            found.append(self.encoder.transform(frame, table.source, first))
+            first += frame.height
         return np.concatenate(found)
 
     def predict(self, table: Table | StoredTable) -> pl.DataFrame:
@@ -188,18 +234,36 @@ class Model:
         self.check(table)
         return pl.concat(self.answers(table))
 
-    def _classes(self, X: Array) -> pl.DataFrame:
-        proba = self.estimator.predict_proba(X)
-        codes = np.argmax(proba, axis=1)
-        names = [f"probability_of_{name}" for name in self.classes]
-        predicted = pl.Series("prediction", [self.classes[code] for code in codes])
-        return pl.DataFrame([predicted, *map(pl.Series, names, proba.T)])
+    def _estimates(self, X: Array) -> Any:
+        """Return log class probabilities, or means and standard deviations."""
+        if self.task == "classification":
+            return self.estimator.predict_log_proba(X)
+        return self.estimator.predict(X, return_std=True)
 
-    def _quantities(self, X: Array) -> pl.DataFrame:
-        mean, std = self.estimator.predict(X, return_std=True)
-        half = _TWO_SIDED_95 * std
-        ends = {"lower": mean - half, "upper": mean + half}
-        return pl.DataFrame({"prediction": mean, "std": std, **ends})
+    def answer_names(self) -> list[str]:
+        """Return the names of the columns of an answer."""
+        if self.task == "regression":
+            return ["prediction", "std", "lower", "upper"]
+        return ["prediction", *(f"probability_of_{name}" for name in self.classes)]
+
+    def _columns(self, found: Any, level: float) -> list[pl.Series]:
+        if self.task == "classification":
+            codes = np.argmax(found, axis=1)
+            parts = [[self.classes[code] for code in codes], *np.exp(found).T]
+        else:
+            mean, std = found
+            half = float(ndtri(0.5 + 0.5 * level)) * std
+            parts = [mean, std, mean - half, mean + half]
+        return list(map(pl.Series, self.answer_names(), parts))
+
+
+def _ways(column: Column) -> Sequence[Notation]:
+    """Return the notations that the values of a model's column may have in another table."""
+    if isinstance(column, Category):
+        return ()
+    if column.notation is not None:
+        return column.notation.alike()
+    return DATES if isinstance(column, Moment) else ()
 
 
 def save_model(
@@ -212,6 +276,7 @@ def save_model(
         "target": data.target,
         "classes": list(data.classes),
         "encoder": asdict(data.encoder),
+        "notation": data.notation,
         "settings": asdict(settings),
         "notes": data.notes,
     }
@@ -253,7 +318,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         estimator = restored(empty, header, arrays)
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
-    return Model(estimator, encoder, header["task"], str(header["target"]), classes)
+    notation = Notation.from_json(header.get("notation"))
+    return Model(estimator, encoder, header["task"], str(header["target"]), classes, notation)
 
 
 def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:

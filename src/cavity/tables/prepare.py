@@ -9,9 +9,11 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.tables.columns import Labels, labels_of, role_of
+from cavity.tables.dates import Moment
 from cavity.tables.encoded import EncodedRows, chosen_rows, encoded, encoded_in_batches
-from cavity.tables.encoding import Encoder, Role
+from cavity.tables.encoding import Encoder, Number, Role
 from cavity.tables.facts import facts_of
+from cavity.tables.notation import Notation
 from cavity.tables.output import TableError
 from cavity.tables.table import StoredTable, Table, faster
 
@@ -83,7 +85,8 @@ class Prepared:
     ``classes[k]``; in regression, which has no classes, y is the target itself. Row numbers are
     the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
     the same way; notes have a sentence for each decision about the data. ``stored`` reads the
-    inputs of a large table. ``unused`` has the reason for each column that is not used.
+    inputs of a large table. ``unused`` has the reason for each column that is not used,
+    ``notation`` how the target's values were written, if not plainly.
     """
 
     X: Any
@@ -101,6 +104,7 @@ class Prepared:
     source: str
     stored: EncodedRows | None = None
     unused: Mapping[str, str] = field(default_factory=dict)
+    notation: Notation | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -154,14 +158,15 @@ def prepare(
     encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
     made = encode(table, roles, *((r - 1, y) for r, y in zip(rows, targets, strict=True)))
     missing = _missing(table, made.encoder, labels.rows - 1)
-    notes = _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
+    notes = _notation_notes(table, labels.target, made.encoder)
+    notes += _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
     return Prepared(
         *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
-        *(labels.task, labels.target, labels.classes, made.encoder),
-        notes=[*table.remarks, *notes],
+        *(labels.task, labels.target, labels.classes, made.encoder, [*table.remarks, *notes]),
         counts=_counts(table, labels, chosen, made.encoder, missing),
         source=table.source,
         stored=made.stored,
+        notation=table.notations.get(labels.target),
         unused={name: role.reason for name, role in roles.items() if role.kind == "dropped"},
     )
 
@@ -233,7 +238,11 @@ def _column_notes(
 ) -> list[str]:
     lost = table.height - len(labels.y)
     lost_rows = [f"{_rows(lost)} without a value of '{labels.target}' left out."] if lost else []
-    filled = {"number": "the median of the training rows", "category": "a category of their own"}
+    filled = {
+        "number": "the median of the training rows",
+        "category": "a category of their own",
+        "date": "the median date of the training rows",
+    }
     dropped = [
         f"Column '{name}' is not used: {role.reason}."
         for name, role in roles.items()
@@ -245,6 +254,17 @@ def _column_notes(
         if count
     ]
     return lost_rows + dropped + replaced
+
+
+def _notation_notes(table: Table | StoredTable, target: str, encoder: Encoder) -> list[str]:
+    """Return what became of dates and amounts, in sentences."""
+    notes = [column.note() for column in encoder.columns if isinstance(column, Moment)]
+    used = [column.name for column in encoder.columns if isinstance(column, Number)]
+    amounts = {name: table.notations[name] for name in [*used, target] if name in table.notations}
+    return notes + [
+        f"Column '{name}': {notation.words()} were read as numbers{notation.example()}."
+        for name, notation in amounts.items()
+    ]
 
 
 def _row_notes(n: int, chosen: Chosen, seed: int) -> list[str]:

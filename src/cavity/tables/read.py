@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from sklearn import datasets as sklearn_datasets
 
 from cavity.datasets import DATA, SPECS, DatasetSpec
 from cavity.tables.large import scan_parquet, scan_text
+from cavity.tables.notation import Ways, noted
 from cavity.tables.output import TableError, near_miss
 from cavity.tables.plain import encoding_of, is_packed, plain_text
 from cavity.tables.table import SILENCE, StoredTable, Table, Watcher, fits_in_memory
@@ -38,21 +39,37 @@ STANDARD_INPUT = "-"
 """What is given in place of a file to read the table from standard input."""
 
 
+class Reading(NamedTuple):
+    """How a table is read: where progress goes, a text's encoding, and the columns with a meaning.
+
+    The values of all others, if there are any, stay the text that they are.
+    """
+
+    progress: Watcher = SILENCE
+    encoding: str | None = None
+    used: Ways | None = None
+
+
 def read_table(
-    source: str | os.PathLike[str], progress: Watcher = SILENCE, encoding: str | None = None
+    source: str | os.PathLike[str],
+    progress: Watcher = SILENCE,
+    encoding: str | None = None,
+    used: Ways | None = None,
 ) -> Table | StoredTable:
     """Read a file, standard input ("-") or, if there is no file of that name, a shipped data set.
 
     ``.parquet`` and ``.pq`` are Parquet, ``.tsv`` and ``.tab`` are separated by tabs; in any other
     text the first line shows the separator. Text may be packed by gzip; its encoding is UTF-8 if
     none is given and there is no byte-order mark. A large file is only looked through: its rows
-    are read in batches when they are needed.
+    are read in batches when they are needed. If only some columns are ``used``, which maps their
+    names to the notations that they may have, the values of all others in a text stay as they are
+    written.
     """
-    path = Path(source)
+    path, how = Path(source), Reading(progress, encoding, used)
     if str(source) == STANDARD_INPUT:
-        table = _read_text(sys.stdin.buffer, "standard input", None, progress, encoding)
+        table = _read_text(sys.stdin.buffer, "standard input", None, how)
     elif path.is_file():
-        table = _read_file(path, str(source), progress, encoding)
+        table = _read_file(path, str(source), how)
     elif str(source) in SHIPPED:
         table = _read_shipped(str(source))
     elif path.is_dir():
@@ -63,7 +80,7 @@ def read_table(
         raise TableError(str(path), problem)
     if not table.schema or not table.height:
         raise TableError(table.source, "has no rows below the header.")
-    return table
+    return noted(table, used)
 
 
 def _choices(path: Path) -> list[str]:
@@ -75,34 +92,33 @@ def _choices(path: Path) -> list[str]:
     return [*SHIPPED, *beside]
 
 
-def _read_file(
-    path: Path, source: str, progress: Watcher, encoding: str | None
-) -> Table | StoredTable:
+def _read_file(path: Path, source: str, how: Reading) -> Table | StoredTable:
     try:
         with path.open("rb") as file:
             start = file.read(4)
             if path.suffix.lower() in {".parquet", ".pq"} or start == b"PAR1":
-                return _read_parquet(path, source, progress)
+                return _read_parquet(path, source, how.progress)
             name = path.name.lower().removesuffix(".gz")
             separator = "\t" if name.endswith((".tsv", ".tab")) else None
-            unchanged = not (encoding or encoding_of(start) or is_packed(start))
+            unchanged = not (how.encoding or encoding_of(start) or is_packed(start))
             if unchanged and not fits_in_memory(path.stat().st_size):
-                return scan_text(path, source, separator, progress)
+                return scan_text(path, source, separator, how.progress, how.used)
             file.seek(0)
-            return _read_text(file, source, separator, progress, encoding)
+            return _read_text(file, source, separator, how)
     except OSError as error:
         raise TableError(str(path), f"cannot be read: {error.strerror}.") from error
 
 
 def _read_text(
-    file: IO[bytes], source: str, separator: str | None, progress: Watcher, encoding: str | None
+    file: IO[bytes], source: str, separator: str | None, how: Reading
 ) -> Table | StoredTable:
     """Return the text table in an open file, which is read once from beginning to end."""
-    text = plain_text(file, source, encoding)
+    text = plain_text(file, source, how.encoding)
     if isinstance(text, bytes):
-        return Table(read_text(text, source, separator), source)
+        return Table(read_text(text, source, separator, how.used), source)
     try:
-        return scan_text(text.path / "table.txt", source, separator, progress, text)
+        path = text.path / "table.txt"
+        return scan_text(path, source, separator, how.progress, how.used, text)
     except TableError:
         text.close()
         raise

@@ -1,7 +1,7 @@
 """A table in memory, or one on disk of which only batches of rows are ever in memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import polars as pl
@@ -59,6 +59,8 @@ class Table:
     task: str | None = None
     drop: tuple[str, ...] = ()
     held_out: Array | None = None
+    notations: Mapping[str, Any] = field(default_factory=dict)
+    """How amounts and dates were written, by column."""
 
     @property
     def height(self) -> int:
@@ -110,6 +112,8 @@ class StoredTable:
         Returns the same table where it is read faster.
     kept : object
         What must be kept as long as the table, such as a temporary folder with a ``close``.
+    notations : dict
+        How amounts and dates were written, by column.
     """
 
     source: str
@@ -124,6 +128,7 @@ class StoredTable:
     task: str | None = None
     drop: tuple[str, ...] = ()
     held_out: Array | None = None
+    notations: Mapping[str, Any] = field(default_factory=dict)
 
     def batches(
         self, names: Sequence[str] | None = None, doing: str = "reading rows"

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -21,11 +21,13 @@ _MARKS = {b"PK": "a zip archive", b"PAR1": "Parquet"}
 UTF8_MARK = b"\xef\xbb\xbf"
 
 
-def read_text(data: bytes, source: str, separator: str | None = None) -> pl.DataFrame:
+def read_text(
+    data: bytes, source: str, separator: str | None = None, used: Collection[str] | None = None
+) -> pl.DataFrame:
     """Return the table in the bytes of a CSV or TSV file.
 
     By default the separator is whichever of comma, semicolon and tab is most frequent in the
-    first line.
+    first line, and all columns are used; one that is not stays as it is written.
     """
     data = _checked_text(data, source)
     separator = separator or separator_of(data)
@@ -41,7 +43,9 @@ def read_text(data: bytes, source: str, separator: str | None = None) -> pl.Data
         reason = str(error).partition("\n")[0]
         raise TableError(source, f"cannot be read as a table: {reason}") from error
     comma = has_decimal_commas(data, separator)
-    return frame.with_columns(_typed(column, comma) for column in frame)
+    return frame.with_columns(
+        _typed(column, comma) for column in frame if used is None or column.name in used
+    )
 
 
 def _checked_text(data: bytes, source: str) -> bytes:

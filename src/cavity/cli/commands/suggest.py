@@ -10,7 +10,7 @@ import polars as pl
 
 from cavity import suggest as suggest_rows
 from cavity.cli.commands.predict import known_format, unseen_lines
-from cavity.cli.options import Terminal, print_options, to_file
+from cavity.cli.options import Terminal, encoding_option, print_options, to_file
 from cavity.estimators.columns import columns
 from cavity.model_selection.suggestions import CRITERIA, Suggestions
 from cavity.tables.model import load_model
@@ -25,8 +25,9 @@ Examples:
   cavity suggest patients.model unlabelled.csv -k 20 -o to_label.csv
 
 The table has a row for each suggestion, in order: the row of POOL, counted from 1 below the header,
-by how much its label is expected to lower the loss given the rows above, and how many random rows
-would do as much. With -o all columns of POOL are written for these rows, in the same order."""
+what its label is expected to say about the latent function (in nats), by how much it is expected to
+lower the loss, given the rows above, and how many random rows would lower it as much. With -o all
+columns of POOL are written for these rows, in the same order."""
 )
 @click.argument("model")
 @click.argument("pool")
@@ -35,8 +36,8 @@ would do as much. With -o all columns of POOL are written for these rows, in the
     "--criterion",
     type=click.Choice(CRITERIA),
     default=CRITERIA[0],
-    help="What labels should lower: the expected loss over POOL, or the uncertainty about their "
-    "own rows.",
+    help="What labels should do: say most about the latent function, or lower the expected loss "
+    "over POOL most.",
 )
 @click.option("--seed", "random_state", type=click.IntRange(0), default=0)
 @click.option(
@@ -46,6 +47,7 @@ would do as much. With -o all columns of POOL are written for these rows, in the
     callback=known_format,
     help="CSV, TSV or Parquet file, by its suffix, for the chosen rows.",
 )
+@encoding_option
 @print_options
 def suggest(
     model: str, pool: str, output: str | None, as_json: bool, quiet: bool, **options: Any
@@ -56,7 +58,7 @@ def suggest(
         terminal.stage(f"opening {model}")
         fitted = load_model(model)
         terminal.stage(f"reading {pool}")
-        table = read_table(pool, terminal)
+        table = read_table(pool, terminal, options.pop("encoding"), fitted.used())
         fitted.check(table)
         unseen: Counter[str] = Counter()
         X = fitted.inputs(table, unseen)
@@ -77,7 +79,7 @@ def _lines(found: Suggestions) -> list[str]:
 
 
 def _numbers(found: Suggestions) -> dict[str, Any]:
-    names = ("gain", "worth", "loss", "loss_after", "stop", "verdict")
+    names = ("information", "gain", "worth", "loss", "loss_after", "stop", "verdict")
     rows = [asdict(one) | {"row": one.row + 1} for one in found]
     return {"rows": rows, **{name: getattr(found, name) for name in names}}
 
@@ -92,6 +94,7 @@ def _chosen(table: Any, found: Suggestions) -> pl.DataFrame:
     about = pl.DataFrame(
         {
             "suggested_row": found.index + 1,
+            "suggested_information": [one.information for one in found],
             "suggested_gain": [one.gain for one in found],
             "suggested_worth": [one.worth for one in found],
         }

@@ -1,0 +1,1 @@
+"""Which rows to label next: suggestions beside uncertainty sampling and random rows."""
