@@ -78,9 +78,9 @@ def compare_inference(
         Names of the methods; by default all that work with the likelihood.
     offset : float or array-like of shape (n_samples,), optional
         What is added to each row's latent value.
-    multi_class : {"one_vs_rest", "multinomial"}
+    multi_class : {"one_vs_rest", "multinomial"}, default "one_vs_rest"
         How more than two classes are modelled, as in `GaussianProcessClassifier`.
-    normalize_y : bool
+    normalize_y : bool, default False
         Whether targets that are numbers are scaled first, as in `GaussianProcessRegressor`.
 
     Examples
