@@ -19,6 +19,7 @@ from cavity.report.sections.common import (
     share_cell,
     word_cell,
 )
+from cavity.report.sections.outliers import outlier_blocks
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -28,6 +29,8 @@ _COLUMNS = {
     "rmse": "root mean square error",
     "mae": "mean absolute error",
     "r2": "R²",
+    "d2": "D²",
+    "ranks_off": "ranks off",
     "log_loss": "log loss",
     "brier": "Brier score",
 }
@@ -50,6 +53,11 @@ def _quality_headline(a: Analysis) -> str:
             "The inputs do not help: as far as these rows tell, predictions that ignore them are "
             "as good."
         )
+    if a.data.task == "robust":
+        return (
+            f"On a new example the model is off by {number(s['mae'])} on average. Always "
+            f"predicting the middle would be off by {number(s['baseline_mae'])}."
+        )
     if not a.is_classes:
         return (
             f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
@@ -59,6 +67,8 @@ def _quality_headline(a: Analysis) -> str:
         ours = f"On {s['rows']:,} new examples the model was never wrong."
     else:
         ours = f"On a new example the model is wrong about {in_hundred(s['error'])}."
+    if "ranks_off" in s:
+        ours += f" It is {number(s['ranks_off'], 2)} ranks off on average."
     return (
         f"{ours} Always predicting the most common class would be wrong "
         f"{in_hundred(s['baseline_error'])}."
@@ -153,7 +163,8 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
     coverage = Figure(
         "coverage",
         charts.agreement(bins, "nominal coverage of the interval", "share of rows inside"),
-        "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
+        "Nominal coverage of central intervals and the share of rows inside, leave-one-out."
+        + " A count on the edge of an interval counts in part." * (a.data.task == "counts"),
         text,
         _agreement_table("coverage", bins),
     )
@@ -176,12 +187,18 @@ def _error_figures(a: Analysis) -> Figures:
     residuals = Figure(
         "residuals",
         charts.residuals(),
-        "The error of each prediction in units of its standard deviation. The band should contain "
+        f"The error of each prediction in {_unit(a)}. The band should contain "
         f"95 % of the rows; it contains {percent(inside)}.{few}",
         "Errors in units of their predicted standard deviation; "
         f"{round(inside * a.n_rows):,} of {a.n_rows:,} lie within 1.96.",
     )
     return Figures([scatter, residuals])
+
+
+def _unit(a: Analysis) -> str:
+    if a.data.task == "regression":
+        return "units of its standard deviation"
+    return "standard deviations of a Gaussian in which a target is as unlikely"
 
 
 def _sampled(a: Analysis) -> str:
@@ -270,7 +287,9 @@ def labels(a: Analysis) -> Section:
         )
         doubt = ("deviations off", "z", cell)
     table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
-    return Section("labels", "Which labels look wrong?", headline, [table, note])
+    return Section(
+        "labels", "Which labels look wrong?", headline, [table, *outlier_blocks(a), note]
+    )
 
 
 def _class_headline(a: Analysis) -> str:

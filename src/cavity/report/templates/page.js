@@ -7,12 +7,10 @@ const read = (element) => JSON.parse(element.textContent);
 const numbers = read(document.getElementById("numbers"));
 const views = {};
 // Rows that are drawn one by one are on the page once, among its numbers.
-function rowsOf({ row, label, prediction, std }) {
-  return row.map((number, k) => {
-    const z = (label[k] - prediction[k]) / std[k];
-    return { row: number, label: label[k], prediction: prediction[k], std: std[k], z };
-  });
-}
+const rowsOf = (columns) =>
+  columns.row.map((_, k) =>
+    Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[k]])),
+  );
 function chartOf(source) {
   const spec = read(source);
   for (const { data } of spec.layer) if (data.name === "points") data.values = rowsOf(numbers.points);
