@@ -9,8 +9,9 @@ from sklearn.preprocessing import StandardScaler
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, find_suspects
 from cavity.datasets import load_crabs
-from cavity.model_selection.label_noise import cut_off, label_noise, running_mean
+from cavity.model_selection.label_noise import label_noise
 from cavity.model_selection.reasons import gains, strongest
+from cavity.model_selection.suspects import cut_off, running_mean
 
 
 def drawn(n, n_classes, rate, power, rng):

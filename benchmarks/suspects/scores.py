@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.suspects.fits import OURS, PEERS, Case, Seen
-from cavity.model_selection.label_noise import cut_off, label_noise
+from cavity.model_selection.label_noise import label_noise
+from cavity.model_selection.suspects import cut_off
 
 __all__ = ["PROMISES", "scores"]
 

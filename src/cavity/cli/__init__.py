@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
-_NEEDS = {"click", "rich", "polars", "jinja2", "altair", "vl_convert"}
+_NEEDS = {"click", "rich", "polars", "jinja2", "vl_convert"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,10 +9,18 @@ from sklearn.exceptions import NotFittedError
 from cavity.arrays import Array
 from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.model_selection.importance import check_level
-from cavity.model_selection.label_noise import cut_off, label_noise, running_mean
+from cavity.model_selection.label_noise import label_noise
 from cavity.model_selection.pools import take_apart
 from cavity.model_selection.reasons import against_labels, can_be_taken_apart, strongest
-from cavity.model_selection.suspects import Reason, Suspect, Suspects
+from cavity.model_selection.suspects import (
+    Reason,
+    Suspect,
+    Suspects,
+    check_positions,
+    chosen_places,
+    running_mean,
+)
+from cavity.model_selection.target_suspects import suspects_of_targets
 from cavity.resampling.scores import class_scores, log_odds_against
 
 _SMALLEST = 1e-300
@@ -33,16 +41,20 @@ def find_suspects(
     predicted the interval is wide. Wrong labels are taken to be any other class alike, or one class
     to be called another; what gathers where classes meet is taken for their overlap.
 
+    Of targets that are numbers, suspects are outliers: errors that most other errors' sizes cannot
+    explain. Fit them with ``likelihood="student_t"``. A Gaussian model is pulled by outliers, its
+    predictions are off near them, and their number comes out too large.
+
     Parameters
     ----------
-    estimator : GaussianProcessClassifier, or a Pipeline ending in one
+    estimator : GaussianProcessClassifier, GaussianProcessRegressor, or a Pipeline ending in one
         Fitted.
     precision : float, optional
         As many rows as are expected to have wrong labels in this share: 0.5 if every second label
         that you look at should be wrong. Fewer rows are more precise.
     k : int, optional
         At most this many rows. With neither, all rows whose label is not the class that the others
-        predict, or more likely wrong than right.
+        predict, or more likely wrong than right; of numbers, all that are likely outliers.
     level : float, default 0.9
         Coverage of the interval of the number of wrong labels.
     n_reasons : int, default 3
@@ -67,15 +79,37 @@ def find_suspects(
     >>> found.count_interval[0] <= 3 <= found.count_interval[1]
     True
     """
-    fitted, classes, log_p = _left_out(estimator)
+    model, _ = take_apart(estimator, "Suspects need")
+    fitted = fitted_model(model)
+    if fitted is None:
+        raise NotFittedError(f"This {type(model).__name__} is not fitted yet: call fit first.")
     check_level(level)
     _check_number("n_reasons", n_reasons, 0)
+    if fitted.coding is None:
+        return suspects_of_targets(model, fitted, precision, k, level, n_reasons)
+    log_p = np.log(np.maximum(model.loo_proba_, _SMALLEST))
+    return suspects_of_classes(
+        fitted, model.classes_, log_p, precision=precision, k=k, level=level, n_reasons=n_reasons
+    )
+
+
+def suspects_of_classes(
+    fitted: FittedModel,
+    classes: Array,
+    log_p: Array,
+    *,
+    precision: float | None = None,
+    k: int | None = None,
+    level: float = 0.9,
+    n_reasons: int = 3,
+) -> Suspects:
+    """Return the suspects of a classifier, given log class probabilities of left-out rows."""
     codes = _codes(fitted)
     noise = label_noise(np.exp(log_p), codes)
     order = np.argsort(-noise.wrong, kind="stable")
     others = np.argmax(np.where(np.eye(len(classes))[codes] > 0.0, -np.inf, log_p), axis=1)
     doubted = (np.argmax(log_p, axis=1) != codes) | (noise.wrong > 0.5)
-    places = _chosen(noise.wrong[order], doubted[order], precision, k)
+    places = chosen_places(noise.wrong[order], doubted[order], precision, k)
     chosen = order[places]
     about = {
         "index": chosen,
@@ -89,24 +123,6 @@ def find_suspects(
     lines = zip(*(values.tolist() for values in about.values()), reasons, strict=True)
     rows = tuple(Suspect(*line) for line in lines)
     return Suspects(rows, noise.count, noise.interval(level), level, len(codes))
-
-
-def _left_out(estimator: Any) -> tuple[FittedModel, Array, Array]:
-    """Return a fitted classifier's model, its classes, and leave-one-out log probabilities."""
-    model, _ = take_apart(estimator, "Suspects need")
-    fitted = fitted_model(model)
-    if fitted is None:
-        raise NotFittedError(f"This {type(model).__name__} is not fitted yet: call fit first.")
-    return fitted, model.classes_, np.log(np.maximum(model.loo_proba_, _SMALLEST))
-
-
-def _chosen(wrong: Array, doubted: Array, precision: float | None, k: int | None) -> Array:
-    """Return the places of the rows to take, among all in the order of their probabilities."""
-    if k is not None and (not isinstance(k, Integral) or not 1 <= k <= len(wrong)):
-        raise ValueError(f"k must lie between 1 and the {len(wrong)} examples; got {k!r}.")
-    if precision is not None:
-        return np.arange(cut_off(wrong, precision))[:k]
-    return np.flatnonzero(doubted) if k is None else np.arange(k)
 
 
 def _scores(log_p: Array, codes: Array) -> dict[str, Array]:
@@ -138,11 +154,7 @@ def _check_number(name: str, value: Any, least: int) -> None:
 
 def _codes(fitted: FittedModel) -> Array:
     """Return the class of each row of the table, as a number."""
-    if np.any(fitted.rows.position < 0):
-        raise ValueError(
-            "Rows of weight zero cannot be suspects, for their labels are not kept: fit without "
-            "them."
-        )
+    check_positions(fitted.rows.position)
     processes, coding = fitted.processes, fitted.coding
     targets = [process.fits[0].targets.y for process in processes]
     if coding.several:

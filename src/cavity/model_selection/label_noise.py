@@ -126,27 +126,6 @@ def label_noise(proba: Array, codes: Array) -> LabelNoise:
     return LabelNoise(found / shares.sum(), shares / shares.sum(), mean, variance)
 
 
-def cut_off(wrong: Array, precision: float) -> int:
-    """Return how many rows, the likeliest first, have wrong labels in this share on average.
-
-    Parameters
-    ----------
-    wrong : array of shape (n,)
-        Probabilities that labels are wrong, the largest first.
-    precision : float
-        Least share of wrong labels among the rows that are chosen.
-    """
-    if not 0.0 < precision < 1.0:
-        raise ValueError(f"precision must lie between 0 and 1; got {precision!r}.")
-    enough = np.flatnonzero(running_mean(wrong) >= precision)
-    return int(enough[-1]) + 1 if len(enough) else 0
-
-
-def running_mean(wrong: Array) -> Array:
-    """Return the mean of each entry and all before it."""
-    return np.asarray(np.cumsum(wrong) / np.arange(1, len(wrong) + 1))
-
-
 def _ways(proba: Array, codes: Array) -> list[Turning]:
     """Return the ways that are looked at, of many pairs of classes those mistaken most."""
     n_classes = proba.shape[1]

@@ -81,6 +81,12 @@ def against_labels(fitted: FittedModel, places: Array, codes: Array, others: Arr
     return found
 
 
+def shares_of_targets(fitted: FittedModel, places: Array) -> Array:
+    """Return the weights of all rows in the predictions of some targets, (len(places), n)."""
+    fit = fitted.processes[0].fits[0]
+    return np.abs(gains(fit, places) * to_numpy(fit.posterior.sites.tau))
+
+
 def strongest(values: Array, k: int) -> list[tuple[Array, Any]]:
     """Return, for each row of values, the places of its k largest and their shares of the sum.
 

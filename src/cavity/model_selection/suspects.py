@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,10 @@ class Suspect:
     precision : float or None
         Expected share of wrong labels among this row and all that are as suspect or more.
     reasons : tuple of Reason
-        The rows that speak most against the label, if they were asked for.
+        The rows that speak most against the label, if they were asked for. Of a target that is a
+        number, the rows from which most of its prediction comes.
+    interval : tuple of float or None
+        Of a target that is a number: where it should be, given the other rows.
     """
 
     index: int
@@ -65,6 +69,7 @@ class Suspect:
     wrong: float | None = None
     precision: float | None = None
     reasons: tuple[Reason, ...] = ()
+    interval: tuple[float, float] | None = None
 
     @property
     def evidence(self) -> float:
@@ -87,6 +92,8 @@ class Suspects(RowTable[Suspect]):
     level : float
     n_rows : int
         Number of rows that were judged.
+    what : str
+        What was counted: "Outliers" of targets that are numbers.
     """
 
     header = ("row", "label", "suggestion", "probability", "doubt")
@@ -95,6 +102,7 @@ class Suspects(RowTable[Suspect]):
     count_interval: tuple[int, int] | None = None
     level: float = 0.9
     n_rows: int = 0
+    what: str = "Wrong labels"
 
     def cells(self, row: Suspect) -> list[Any]:
         """Return a row as it is printed, long labels cut short."""
@@ -132,7 +140,7 @@ class Suspects(RowTable[Suspect]):
             raise ValueError("The number of wrong labels was not estimated: use find_suspects().")
         low, high = self.count_interval
         return (
-            f"Wrong labels: about {self.count:,} of {self.n_rows:,} "
+            f"{self.what}: about {self.count:,} of {self.n_rows:,} "
             f"({self.level:.0%} interval {low:,} to {high:,})"
         )
 
@@ -159,3 +167,42 @@ def _in_words(line: dict[str, Any]) -> dict[str, str]:
 def most_doubtful(doubt: Array, k: int) -> Array:
     """Return the positions of the k largest doubts, the largest first; NaN comes last."""
     return np.argsort(-doubt, kind="stable")[:k]
+
+
+def chosen_places(wrong: Array, doubted: Array, precision: float | None, k: int | None) -> Array:
+    """Return the places of the rows to take, among all in the order of their probabilities."""
+    if k is not None and (not isinstance(k, Integral) or not 1 <= k <= len(wrong)):
+        raise ValueError(f"k must lie between 1 and the {len(wrong)} examples; got {k!r}.")
+    if precision is not None:
+        return np.arange(cut_off(wrong, precision))[:k]
+    return np.flatnonzero(doubted) if k is None else np.arange(k)
+
+
+def check_positions(position: Array) -> None:
+    """Refuse rows that were not trained on."""
+    if np.any(position < 0):
+        raise ValueError(
+            "Rows of weight zero cannot be suspects, for their labels are not kept: fit without "
+            "them."
+        )
+
+
+def cut_off(wrong: Array, precision: float) -> int:
+    """Return how many rows, the likeliest first, have wrong labels in this share on average.
+
+    Parameters
+    ----------
+    wrong : array of shape (n,)
+        Probabilities that labels are wrong, the largest first.
+    precision : float
+        Least share of wrong labels among the rows that are chosen.
+    """
+    if not 0.0 < precision < 1.0:
+        raise ValueError(f"precision must lie between 0 and 1; got {precision!r}.")
+    enough = np.flatnonzero(running_mean(wrong) >= precision)
+    return int(enough[-1]) + 1 if len(enough) else 0
+
+
+def running_mean(wrong: Array) -> Array:
+    """Return the mean of each entry and all before it."""
+    return np.asarray(np.cumsum(wrong) / np.arange(1, len(wrong) + 1))

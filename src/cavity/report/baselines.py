@@ -23,14 +23,13 @@ from cavity.tables.prepare import Prepared
 SAME = 0.005
 """In nats per row; a smaller difference between predictions has no practical effect."""
 _ENOUGH = 2.0
-_INNER = 5
 _STOPPABLE = 20
 """Rows (of the rarest class) from which on boosting can put a tenth aside to know when to stop."""
 _LEAST = float(np.finfo(float).eps)
 NONE, BOOSTED = "no inputs", "HistGradientBoosting"
 Record = dict[str, Any]
-Maker = Callable[[Array, int], Any]
-"""Returns an estimator for these training targets and a seed."""
+Maker = Callable[[Array], list[Any]]
+"""Returns candidates for these training targets, the best of which is taken."""
 Fold = tuple[Array, Array]
 
 
@@ -63,7 +62,7 @@ def baselines_of(
         cost = max(fewer["log_loss"] - curve["log_loss"][-1], 0.0)
     methods = []
     for name, make in _makers(data).items():
-        theirs = _predicted(data, make, folds, seed)
+        theirs = _predicted(data, make, folds)
         excess = _excess(theirs[-1], held_out or left_out, cost)
         methods.append({"name": name, **_scores(theirs, data.y), **excess})
     return {"how": how, "skipped": None, "fewer": fewer, "methods": methods}
@@ -98,67 +97,75 @@ def _makers(data: Prepared) -> dict[str, Maker]:
 
     if not data.classes:
         return {
-            NONE: lambda y, seed: dummy.DummyRegressor(),
-            "ridge regression": lambda y, seed: linear_model.RidgeCV(np.logspace(-3.0, 3.0, 13)),
-            BOOSTED: lambda y, seed: ensemble.HistGradientBoostingRegressor(
-                early_stopping=len(y) >= _STOPPABLE, random_state=seed
-            ),
+            NONE: lambda y: [dummy.DummyRegressor()],
+            "ridge regression": lambda y: [linear_model.RidgeCV(np.logspace(-3.0, 3.0, 13))],
+            BOOSTED: lambda y: [
+                ensemble.HistGradientBoostingRegressor(
+                    early_stopping=len(y) >= _STOPPABLE, random_state=0
+                )
+            ],
         }
+    penalties = np.logspace(-2.0, 2.0, 5)
     return {
-        NONE: lambda y, seed: dummy.DummyClassifier(strategy="prior"),
-        "logistic regression": _logistic,
-        BOOSTED: lambda y, seed: ensemble.HistGradientBoostingClassifier(
-            early_stopping=_rarest(y) >= _STOPPABLE, random_state=seed
-        ),
+        NONE: lambda y: [dummy.DummyClassifier(strategy="prior")],
+        "logistic regression": lambda y: [
+            linear_model.LogisticRegression(C=C, max_iter=1000) for C in penalties
+        ],
+        BOOSTED: lambda y: [
+            ensemble.HistGradientBoostingClassifier(
+                early_stopping=_rarest(y) >= _STOPPABLE, random_state=0
+            )
+        ],
     }
-
-
-def _logistic(y: Array, seed: int) -> Any:
-    from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
-
-    inner, one = min(_INNER, _rarest(y)), LogisticRegression(max_iter=1000)
-    if inner < 2:
-        return one
-    scoring = {"scoring": "neg_log_loss", "use_legacy_attributes": False}
-    penalties = {"Cs": np.logspace(-2.0, 2.0, 5), "l1_ratios": (0.0,)}
-    return LogisticRegressionCV(**penalties, **scoring, cv=inner, max_iter=1000)
 
 
 def _rarest(y: Array) -> int:
     return int(np.unique(y, return_counts=True)[1].min())
 
 
-def _predicted(data: Prepared, make: Maker, folds: list[Fold], seed: int) -> list[Unseen]:
+def _predicted(data: Prepared, make: Maker, folds: list[Fold]) -> list[Unseen]:
     """Return the predictions of left-out rows and, if there are any, of held-out rows."""
 
     def predict(train: Array, X: Array) -> Array:
+        """Return the predictions of each candidate."""
         y = data.y[train]
-        if not data.classes:
-            return make(y, seed).fit(data.X[train], y).predict(X)
-        return _proba(make, data, train, X, seed)
+        if data.classes:
+            return np.array([_proba(data, model, train, X) for model in make(y)])
+        return np.array([model.fit(data.X[train], y).predict(X) for model in make(y)])
 
     with warnings.catch_warnings():
         # Trouble of another method is not the table's: its scores tell.
         warnings.simplefilter("ignore")
         parts = [predict(train, data.X[test]) for train, test in folds]
         new = predict(np.arange(len(data.y)), data.X_test) if len(data.y_test) else None
-    left_out = np.empty((len(data.y), *parts[0].shape[1:]))
+    every = np.empty((len(parts[0]), len(data.y), *parts[0].shape[2:]))
     for (_, test), part in zip(folds, parts, strict=True):
-        left_out[test] = part
-    return (
-        _of_classes(data, left_out, new)
-        if data.classes
-        else _of_targets(data, folds, left_out, new)
-    )
+        every[:, test] = part
+    left_out, best = _best(data, folds, every)
+    held_out = None if new is None else new[best]
+    if data.classes:
+        return _of_classes(data, left_out, held_out)
+    return _of_targets(data, folds, left_out, held_out)
 
 
-def _proba(make: Maker, data: Prepared, train: Array, X: Array, seed: int) -> Array:
+def _best(data: Prepared, folds: list[Fold], every: Array) -> tuple[Array, int]:
+    """Return the predictions of each fold by the candidate best in the others, and the best one."""
+    left_out = every[0].copy()
+    if len(every) == 1:
+        return left_out, 0
+    losses = np.array([left_out_classes("", data.y, p).losses.log_loss for p in every])
+    for train, test in folds:
+        left_out[test] = every[np.argmin(losses[:, train].mean(axis=1)), test]
+    return left_out, int(np.argmin(losses.mean(axis=1)))
+
+
+def _proba(data: Prepared, model: Any, train: Array, X: Array) -> Array:
     """Return probabilities of all classes; as in scikit-learn's log loss, none is zero."""
     y, proba = data.y[train], np.zeros((len(X), len(data.classes)))
     if len(np.unique(y)) == 1:
         proba[:, y[0]] = 1.0
     else:
-        model = make(y, seed).fit(data.X[train], y)
+        model.fit(data.X[train], y)
         proba[:, model.classes_] = model.predict_proba(X)
     return np.maximum(proba, _LEAST)
 

@@ -1,18 +1,47 @@
 """The charts of a report, each a Vega-Lite specification.
 
 Colours are the page's CSS variables, so the same chart works in light, in dark and on paper.
+The specifications are written out: a library that checks them would take a second for each page.
 """
 
 from typing import Any
 
-import altair as alt
+from cavity.estimators.columns import visible
 
 _INK, _MUTED, _FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
 _ACCENT, _SOFT = "var(--accent)", "var(--soft)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 _KINDS = [_ACCENT, _INK, _MUTED, _FAINT]
 _ROW = 34
+_HIGH = {"field": "high"}
 Json = dict[str, Any]
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_CONFIG: Json = {
+    "background": "transparent",
+    "font": _FONT,
+    "padding": 4,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": _MUTED,
+        "titleColor": _MUTED,
+        "titleFontWeight": "normal",
+        "titleFontSize": 12,
+        "labelFontSize": 12,
+        "titlePadding": 8,
+        "gridColor": "var(--line)",
+        "domainColor": _FAINT,
+        "tickColor": _FAINT,
+        "labelLimit": 150,
+    },
+    "legend": {
+        "orient": "top",
+        "title": None,
+        "labelColor": _MUTED,
+        "labelFontSize": 12,
+        "symbolType": "square",
+    },
+    "text": {"fill": _MUTED, "fontSize": 12},
+}
 
 
 def scores(rows: list[Json], title: str, form: str) -> Json:
@@ -41,23 +70,24 @@ def _dot_plot(rows: list[Json], hover: list[Json], **axis: Any) -> Json:
     axis["tickCount"] = 5
     common: Json = {
         "y": _nominal("name", [row["name"] for row in rows], labelLimit=130),
-        "color": alt.condition("datum.ours", alt.value(_ACCENT), alt.value(_MUTED)),
+        "color": {"condition": {"test": "datum.ours", "value": _ACCENT}, "value": _MUTED},
         "tooltip": hover,
     }
-    drawn = _chart(rows)
-    bars = drawn.mark_rule(strokeWidth=2).encode(x=_quantity("low", **axis), x2="high:Q", **common)
-    dots = drawn.mark_point(filled=True, size=90, opacity=1).encode(
-        x=_quantity("value", **axis), **common
-    )
-    return _finish(bars + dots, height=_ROW * len(rows) + 10)
+    bars = _layer("rule", rows, strokeWidth=2)
+    dots = _layer("point", rows, filled=True, size=90, opacity=1)
+    encoded = [
+        _with(bars, x=_quantity("low", **axis), x2=_HIGH, **common),
+        _with(dots, x=_quantity("value", **axis), **common),
+    ]
+    return _finish(encoded, height=_ROW * len(rows) + 10)
 
 
 def agreement(bins: list[Json], x_title: str, y_title: str) -> Json:
     """Draw observed against predicted shares, with the diagonal on which they agree."""
     shares = {"domain": [0, 1], "format": ".0%", "tickCount": 5}
     x, y = _quantity("predicted", x_title, **shares), _quantity("observed", y_title, **shares)
-    ends = _chart([{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}])
-    diagonal = ends.mark_line(color=_FAINT, strokeDash=[4, 4], strokeWidth=1.5).encode(x=x, y=y)
+    ends = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
+    diagonal = _layer("line", ends, color=_FAINT, strokeDash=[4, 4], strokeWidth=1.5)
     hover = _tips(
         predicted=("predicted", ".0%"),
         observed=("observed", ".0%"),
@@ -65,15 +95,17 @@ def agreement(bins: list[Json], x_title: str, y_title: str) -> Json:
         observed_high=("to", ".0%"),
         count=("rows", ",d"),
     )
-    drawn = _chart(bins)
-    bars = drawn.mark_rule(color=_ACCENT, strokeWidth=1.5).encode(
-        x=x, y=_quantity("observed_low", y_title, **shares), y2="observed_high:Q", tooltip=hover
-    )
-    size = alt.Size("count:Q", legend=None, scale=alt.Scale(rangeMin=30, rangeMax=220))
-    dots = drawn.mark_point(filled=True, color=_ACCENT, opacity=1).encode(
-        x=x, y=y, size=size, tooltip=hover
-    )
-    return _finish(diagonal + bars + dots, height=280)
+    bars = _layer("rule", bins, color=_ACCENT, strokeWidth=1.5)
+    low, high = _quantity("observed_low", y_title, **shares), {"field": "observed_high"}
+    dots = _layer("point", bins, filled=True, color=_ACCENT, opacity=1)
+    size: Json = {"field": "count", "type": "quantitative", "legend": None}
+    size["scale"] = {"rangeMin": 30, "rangeMax": 220}
+    encoded = [
+        _with(diagonal, x=x, y=y),
+        _with(bars, x=x, y=low, y2=high, tooltip=hover),
+        _with(dots, x=x, y=y, size=size, tooltip=hover),
+    ]
+    return _finish(encoded, height=280)
 
 
 def trade_off(points: list[Json], x: str, y: str, ends: list[Json]) -> Json:
@@ -83,31 +115,31 @@ def trade_off(points: list[Json], x: str, y: str, ends: list[Json]) -> Json:
     """
     shares = {"domain": [0, 1], "format": ".0%", "tickCount": 5}
     at = {"x": _quantity("x", x, **shares), "y": _quantity("y", y, **shares)}
-    guess = _chart(ends, "guess").mark_line(color=_FAINT, strokeDash=[4, 4], strokeWidth=1.5)
-    line = _chart(points, "curve").mark_line(color=_ACCENT, strokeWidth=2.5)
-    here = _chart([], "here").mark_point(color=_INK, size=160, strokeWidth=3, opacity=1)
     hover = _tips(x=(x, ".1%"), y=(y, ".1%"))
-    place = _chart(points, "curve").mark_point(size=120, opacity=0, filled=True)
-    layers = [guess, line, place.encode(tooltip=hover), here]
-    return _finish(alt.layer(*(layer.encode(**at) for layer in layers)), height=280)
+    place = _layer("point", points, "curve", size=120, opacity=0, filled=True)
+    layers = [
+        _layer("line", ends, "guess", color=_FAINT, strokeDash=[4, 4], strokeWidth=1.5),
+        _layer("line", points, "curve", color=_ACCENT, strokeWidth=2.5),
+        _with(place, tooltip=hover),
+        _layer("point", [], "here", color=_INK, size=160, strokeWidth=3, opacity=1),
+    ]
+    return _finish([_with(layer, **at) for layer in layers], height=280)
 
 
 def histogram(bars: list[Json], kinds: list[str], title: str, form: str) -> Json:
     """Draw stacked bars; each has lower, upper, kind, count, and its ends below and above."""
-    color: Any = alt.value(_ACCENT)
-    if len(kinds) > 1:
-        color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_ACCENT, _FAINT]))
+    color = _color(kinds, [_ACCENT, _FAINT])
     hover = _tips(kind=("", ""), lower=("from", form), upper=("to", form), count=("rows", ",d"))
-    drawn = _chart(bars).mark_rect(stroke="var(--paper)", strokeWidth=1)
-    encoded = drawn.encode(
+    drawn = _with(
+        _layer("rect", bars, stroke="var(--paper)", strokeWidth=1),
         x=_quantity("lower", title, format=form, tickCount=6, grid=False, nice=False),
-        x2="upper:Q",
+        x2={"field": "upper"},
         y=_quantity("below", "rows", zero=True, tickCount=4),
-        y2="above:Q",
+        y2={"field": "above"},
         color=color,
         tooltip=hover,
     )
-    return _finish(encoded, height=220)
+    return _finish([drawn], height=220)
 
 
 def predicted_and_seen(points: list[Json], target: str) -> Json:
@@ -116,29 +148,29 @@ def predicted_and_seen(points: list[Json], target: str) -> Json:
     ends = [{"prediction": v, "label": v} for v in (min(values), max(values))]
     x = _quantity("prediction", "predicted from the other rows", tickCount=6)
     y = _quantity("label", f"{target}, as in the table", tickCount=6)
-    line = _chart(ends).mark_line(color=_FAINT, strokeDash=[4, 4]).encode(x=x, y=y)
-    return _finish(line + _dots(points).encode(x=x, y=y), height=320)
+    line = _layer("line", ends, color=_FAINT, strokeDash=[4, 4])
+    return _finish([_with(layer, x=x, y=y) for layer in (line, _dots(points))], height=320)
 
 
 def residuals(points: list[Json]) -> Json:
     """Draw by how many standard deviations each prediction is off, with a 95 % band."""
     title = "standard deviations off"
     x = _quantity("prediction", "predicted from the other rows", tickCount=6)
-    band = _chart([{"low": -1.96, "high": 1.96}]).mark_rect(color=_SOFT, opacity=0.6)
-    band = band.encode(y=_quantity("low", title), y2="high:Q")
-    dots = _dots(points).encode(x=x, y=_quantity("z", title, tickCount=6))
-    return _finish(band + dots, height=320)
+    band = _layer("rect", [{"low": -1.96, "high": 1.96}], color=_SOFT, opacity=0.6)
+    band = _with(band, y=_quantity("low", title), y2=_HIGH)
+    dots = _with(_dots(points), x=x, y=_quantity("z", title, tickCount=6))
+    return _finish([band, dots], height=320)
 
 
-def _dots(points: list[Json]) -> Any:
+def _dots(points: list[Json]) -> Json:
     hover = _tips(
         row=("row", ",d"),
         label=("in the table", ",.4~g"),
         prediction=("predicted", ",.4~g"),
         std=("±", ",.3~g"),
     )
-    dots = _chart(points).mark_point(filled=True, size=28, opacity=0.55, color=_ACCENT)
-    return dots.encode(tooltip=hover)
+    dots = _layer("point", points, filled=True, size=28, opacity=0.55, color=_ACCENT)
+    return _with(dots, tooltip=hover)
 
 
 def learning(points: list[Json], n: int, measured: list[Json], title: str, form: str) -> Json:
@@ -151,33 +183,34 @@ def learning(points: list[Json], n: int, measured: list[Json], title: str, form:
     x = _quantity("size", "training rows", log=True, domain=ends, tickCount=6, format="~s")
     y = _quantity("value", tickCount=5, **axis)
     hover = _tips(size=("rows", ",.0f"), **_interval(title, form))
-    beyond = _chart([p for p in points if p["size"] >= n])
-    inside = _chart([p for p in points if p["size"] <= n])
-    here = _chart([{"size": n, "text": "your rows"}])
+    beyond = [p for p in points if p["size"] >= n]
+    inside = [p for p in points if p["size"] <= n]
+    here = [{"size": n, "text": "your rows"}]
     line: Json = {"color": _ACCENT, "strokeWidth": 2.5}
+    # Wide invisible points make the curve easy to hover over.
+    hovered = _layer("point", points, size=300, opacity=0, filled=True)
+    text = _layer("text", here, align="right", dx=-6, y=8, baseline="middle")
     layers = [
-        beyond.mark_area(color=_SOFT).encode(x=x, y=_quantity("low", **axis), y2="high:Q"),
-        here.mark_rule(color=_FAINT).encode(x=x),
-        here.mark_text(align="right", dx=-6, y=8, baseline="middle").encode(x=x, text="text:N"),
-        inside.mark_line(**line).encode(x=x, y=y),
-        beyond.mark_line(strokeDash=[5, 4], **line).encode(x=x, y=y),
+        _with(_layer("area", beyond, color=_SOFT), x=x, y=_quantity("low", **axis), y2=_HIGH),
+        _with(_layer("rule", here, color=_FAINT), x=x),
+        _with(text, x=x, text={"field": "text", "type": "nominal"}),
+        _with(_layer("line", inside, **line), x=x, y=y),
+        _with(_layer("line", beyond, strokeDash=[5, 4], **line), x=x, y=y),
         *_checks(measured, x, y, axis),
-        # Wide invisible points make the curve easy to hover over.
-        _chart(points).mark_point(size=300, opacity=0, filled=True).encode(x=x, y=y, tooltip=hover),
+        _with(hovered, x=x, y=y, tooltip=hover),
     ]
-    return _finish(alt.layer(*layers), height=300)
+    return _finish(layers, height=300)
 
 
-def _checks(measured: list[Json], x: Json, y: Json, axis: Json) -> list[alt.Chart]:
+def _checks(measured: list[Json], x: Json, y: Json, axis: Json) -> list[Json]:
     if not measured:
         return []
     hover = _tips(name=("", ""), **_interval(axis["title"], axis["format"]))
-    drawn = _chart(measured)
-    bars = drawn.mark_rule(color=_INK, strokeWidth=1.5)
-    dots = drawn.mark_point(filled=True, color=_INK, size=60, opacity=1)
+    bars = _layer("rule", measured, color=_INK, strokeWidth=1.5)
+    dots = _layer("point", measured, filled=True, color=_INK, size=60, opacity=1)
     return [
-        bars.encode(x=x, y=_quantity("low", **axis), y2="high:Q", tooltip=hover),
-        dots.encode(x=x, y=y, tooltip=hover),
+        _with(bars, x=x, y=_quantity("low", **axis), y2=_HIGH, tooltip=hover),
+        _with(dots, x=x, y=y, tooltip=hover),
     ]
 
 
@@ -197,28 +230,38 @@ def effect(
     if not is_number:
         order = list(dict.fromkeys(str(p["input"]) for p in points))
         across = _nominal("input", order, labelAngle=-30, labelLimit=90) | {"title": x}
-    color: Any = alt.value(_ACCENT)
-    if len(names) > 1:
-        scale = alt.Scale(domain=names, range=_KINDS[: len(names)])
-        color = alt.Color("kind:N", scale=scale, legend=alt.Legend(symbolOpacity=1))
+    color = _color(names, _KINDS)
     hover = _tips(input=(x, ",.4~g" if is_number else ""), kind=("", ""), **_interval(y, form))
-    drawn, common = _chart(points), {"x": across, "color": color}
-    ends = {"y": _quantity("low", **axis), "y2": "high:Q"}
-    dots = drawn.mark_point(
-        filled=True, size=300 if is_number else 70, opacity=0 if is_number else 1
-    )
+    common = {"x": across, "color": color}
+    ends = {"y": _quantity("low", **axis), "y2": _HIGH}
+    look = {"size": 300, "opacity": 0} if is_number else {"size": 70, "opacity": 1}
+    dots = _layer("point", points, filled=True, **look)
     value = {"y": _quantity("value", **axis), **common}
+    layers = [_with(_layer("rule", points, strokeWidth=2), **ends, **common)]
     if is_number:
-        band = drawn.mark_area(opacity=0.2).encode(**ends, **common)
-        layers = [band, drawn.mark_line(strokeWidth=2).encode(**value)]
-    else:
-        layers = [drawn.mark_rule(strokeWidth=2).encode(**ends, **common)]
-    return _finish(alt.layer(*layers, dots.encode(tooltip=hover, **value)), height=200)
+        band = _with(_layer("area", points, opacity=0.2), **ends, **common)
+        layers = [band, _with(_layer("line", points, strokeWidth=2), **value)]
+    return _finish([*layers, _with(dots, tooltip=hover, **value)], height=200)
 
 
-def _chart(values: list[Json], name: str | None = None) -> alt.Chart:
-    """Return a chart of these records; if they have a name, the page's script can change them."""
-    return alt.Chart(alt.InlineData(values=values, name=name or alt.Undefined))
+def _layer(mark: str, values: list[Json], name: str | None = None, /, **look: Any) -> Json:
+    """Return marks for these records; if they have a name, the page's script can change them."""
+    data: Json = {"values": values} if name is None else {"values": values, "name": name}
+    return {"data": data, "mark": {"type": mark, **look}, "encoding": {}}
+
+
+def _with(layer: Json, **channels: Json | list[Json]) -> Json:
+    """Return a layer with more channels."""
+    return {**layer, "encoding": layer["encoding"] | channels}
+
+
+def _color(names: list[str], colors: list[str]) -> Json:
+    """Return a colour for each kind, or our own if there is one kind."""
+    if len(names) < 2:
+        return {"value": _ACCENT}
+    scale = {"domain": names, "range": colors[: len(names)]}
+    legend = {"symbolOpacity": 1}
+    return {"field": "kind", "type": "nominal", "scale": scale, "legend": legend}
 
 
 def _quantity(field: str, title: str | None = None, **axis: Any) -> Json:
@@ -246,27 +289,17 @@ def _tips(**fields: tuple[str, str]) -> list[Json]:
     ]
 
 
-def _finish(drawn: Any, height: int) -> Json:
+def _finish(layers: list[Json], height: int) -> Json:
     """Return the specification in the page's style, as wide as its place on the page."""
-    styled = (
-        drawn.properties(width="container", height=height)
-        .configure(background="transparent", font=_FONT, padding=4)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=_MUTED,
-            titleColor=_MUTED,
-            titleFontWeight="normal",
-            titleFontSize=12,
-            labelFontSize=12,
-            titlePadding=8,
-            gridColor="var(--line)",
-            domainColor=_FAINT,
-            tickColor=_FAINT,
-            labelLimit=150,
-        )
-        .configure_legend(
-            orient="top", title=None, labelColor=_MUTED, labelFontSize=12, symbolType="square"
-        )
-        .configure_text(fill=_MUTED, fontSize=12)
-    )
-    return dict(styled.to_dict())
+    shape = {"width": "container", "height": height}
+    drawn = {"$schema": _SCHEMA, "config": _CONFIG, "layer": layers, **shape}
+    return dict(_shown(drawn))
+
+
+def _shown(value: Any) -> Any:
+    """Return a chart whose texts have escapes for what ends a string in Vega's expressions."""
+    if isinstance(value, dict):
+        return {_shown(key): _shown(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    return visible(value) if isinstance(value, str) else value

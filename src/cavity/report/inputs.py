@@ -12,7 +12,7 @@ from cavity.report.parts import LEVEL
 from cavity.tables.prepare import Prepared
 
 _DRAWS, _GRID, _MOST_ROWS = 200, 24, 2000
-_MOST_EFFECTS, _MOST_CLASSES = 6, 4
+_MOST_EFFECTS, _FEWEST_EFFECTS, _MOST_CLASSES = 12, 2, 4
 
 
 def inputs_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
@@ -21,17 +21,19 @@ def inputs_of(data: Prepared, fitted: Any, seed: int) -> dict[str, Any]:
     The importance of a column is that of `cavity.feature_importance`, with all inputs of a category
     replaced together: feature, importance, low, high, the most important first. An effect has
     feature, is_number, values (in the table's units, or levels) and curves: class (None in
-    regression), mean, low, high. There are effects of the six most important columns, on the second
-    of two classes or on each of the four most common. Of many rows, a random sample is used.
+    regression), mean, low, high. There are effects of the columns that clearly matter, up to twelve
+    and at least the two most important, on the second of two classes or on each of the four most
+    common. Of many rows, a random sample is used.
     """
     surface, rng = surface_of(fitted), np.random.RandomState(seed)
     data = data.sample(_MOST_ROWS, seed)
     found = shares(surface, data.X, data.encoder.groups, _DRAWS, LEVEL, rng)
     order = np.argsort([-share.importance for share in found], kind="stable").tolist()
+    drawn = [j for k, j in enumerate(order) if found[j].low > 0.0 or k < _FEWEST_EFFECTS]
     names = [column.name for column in data.encoder.columns]
     return {
         "importance": [{"feature": names[j], **found[j]._asdict()} for j in order],
-        "effects": [_effect(data, surface, j, rng) for j in order[:_MOST_EFFECTS]],
+        "effects": [_effect(data, surface, j, rng) for j in drawn[:_MOST_EFFECTS]],
     }
 
 

@@ -71,8 +71,8 @@ def _refuse_other_types(facts: ColumnFacts, source: str, keep: bool) -> None:
 
 def _refuse_times(facts: ColumnFacts, source: str) -> None:
     remedy = f"or leave the column out with --drop {facts.name}."
-    if facts.untimely is not None:
-        row, text = facts.untimely
+    if (wrong := facts.not_a_date()) is not None:
+        row, text = wrong
         problem = (
             f"'{text}' is not a date, though most of the column is: correct it, leave it empty, "
             f"{remedy}"
@@ -175,7 +175,8 @@ def _existing(table: Table | StoredTable, target: str | None, others: Sequence[s
 def _refuse_as_target(table: Table | StoredTable, target: str) -> None:
     dtype = table.schema[target]
     if dtype.is_temporal() or dtype.is_nested() or dtype == pl.Binary:
-        problem = f"holds {dtype} values; a target must be a class or a number."
+        held = "dates or times" if dtype.is_temporal() else f"{dtype} values"
+        problem = f"holds {held}; a target must be a class or a number."
         raise TableError(table.source, problem, column=target)
     if dtype == pl.String:
         known = table.column(target).drop_nulls()

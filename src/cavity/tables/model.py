@@ -23,10 +23,9 @@ from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
-from cavity.tables.dates import Moment
-from cavity.tables.encoding import Category, Column, Encoder, Number, numbers_of
+from cavity.tables.encoding import Category, Encoder, Number, numbers_of, ways_of
 from cavity.tables.marks import ClassMarks, Marks, TargetMarks
-from cavity.tables.notation import DATES, Notation, refuse_other_notation
+from cavity.tables.notation import Notation, as_written, refuse_other_notation, with_written
 from cavity.tables.output import TableError, near_miss, writing
 from cavity.tables.prepare import Prepared
 from cavity.tables.table import StoredTable, Table
@@ -147,7 +146,7 @@ class Model:
 
         To each belong the notations that its values may have.
         """
-        found = {column.name: _ways(column) for column in self.encoder.columns}
+        found = {column.name: ways_of(column) for column in self.encoder.columns}
         return found | {self.target: self.notation.alike() if self.notation else ()}
 
     def check(self, table: Table | StoredTable, scored: bool = False) -> None:
@@ -205,7 +204,8 @@ class Model:
         with a category that was not in the training rows; ``marks`` scores the predictions.
         """
         columns = [column.name for column in self.encoder.columns]
-        names = dict.fromkeys([*columns, *carry, *([self.target] if marks else [])])
+        carried = with_written(table, carry)
+        names = dict.fromkeys([*columns, *carried, *([self.target] if marks else [])])
         first = 0
         for frame in table.batches(list(names), ""):
             if unseen is not None:
@@ -215,7 +215,7 @@ class Model:
                 found = self._estimates(self.encoder.transform(part, table.source, first + start))
                 if marks is not None:
                     marks.add(part[self.target], found)
-                yield pl.DataFrame([*part.select(carry), *self._columns(found, level)])
+                yield pl.DataFrame([*as_written(part, carry), *self._columns(found, level)])
                 advance(part.height)
             first += frame.height
 
@@ -255,15 +255,6 @@ class Model:
             half = float(ndtri(0.5 + 0.5 * level)) * std
             parts = [mean, std, mean - half, mean + half]
         return list(map(pl.Series, self.answer_names(), parts))
-
-
-def _ways(column: Column) -> Sequence[Notation]:
-    """Return the notations that the values of a model's column may have in another table."""
-    if isinstance(column, Category):
-        return ()
-    if column.notation is not None:
-        return column.notation.alike()
-    return DATES if isinstance(column, Moment) else ()
 
 
 def save_model(

@@ -120,9 +120,9 @@ def _how(a: Analysis) -> list[str]:
         if not a.held_out:
             fair += "The difference between our two lines is taken off in the last column."
     linear = (
-        "Logistic regression and its penalty (by a cross-validation of its own inside each fold)"
+        "Logistic regression (with the penalty that is the best in the other folds)"
         if a.is_classes
-        else "Ridge regression and its penalty"
+        else "Ridge regression (with its penalty by leave-one-out)"
     )
     spread = (
         ""
