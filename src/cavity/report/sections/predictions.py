@@ -9,6 +9,7 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.parts import SURE, records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
+from cavity.report.sections.outliers import outlier_blocks
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -18,6 +19,8 @@ _COLUMNS = {
     "rmse": "root mean square error",
     "mae": "mean absolute error",
     "r2": "R²",
+    "d2": "D²",
+    "ranks_off": "ranks off",
     "log_loss": "log loss",
     "brier": "Brier score",
 }
@@ -40,6 +43,11 @@ def _quality_headline(a: Analysis) -> str:
             "The inputs do not help: as far as these rows tell, predictions that ignore them are "
             "as good."
         )
+    if a.data.task == "robust":
+        return (
+            f"On a new example the model is off by {number(s['mae'])} on average. Always "
+            f"predicting the middle would be off by {number(s['baseline_mae'])}."
+        )
     if not a.is_classes:
         return (
             f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
@@ -49,6 +57,8 @@ def _quality_headline(a: Analysis) -> str:
         ours = f"On {s['rows']:,} new examples the model was never wrong."
     else:
         ours = f"On a new example the model is wrong about {in_hundred(s['error'])}."
+    if "ranks_off" in s:
+        ours += f" It is {number(s['ranks_off'], 2)} ranks off on average."
     return (
         f"{ours} Always predicting the most common class would be wrong "
         f"{in_hundred(s['baseline_error'])}."
@@ -136,7 +146,8 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
     coverage = Figure(
         "coverage",
         charts.agreement(bins, "nominal coverage of the interval", "share of rows inside"),
-        "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
+        "Nominal coverage of central intervals and the share of rows inside, leave-one-out."
+        + " A count on the edge of an interval counts in part." * (a.data.task == "counts"),
         text,
     )
     trusted = Note(
@@ -148,7 +159,6 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
 
 def _error_figures(a: Analysis) -> Figures:
     rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
-    rows = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in rows]
     # Six digits are more than a picture shows, and keep the page small.
     rows = [{k: v if k == "row" else float(f"{v:.6g}") for k, v in row.items()} for row in rows]
     inside, few = a.certainty["inside"], _sampled(a)
@@ -161,12 +171,18 @@ def _error_figures(a: Analysis) -> Figures:
     residuals = Figure(
         "residuals",
         charts.residuals(rows),
-        "The error of each prediction in units of its standard deviation. The band should contain "
+        f"The error of each prediction in {_unit(a)}. The band should contain "
         f"95 % of the rows; it contains {percent(inside)}.{few}",
         "Errors in units of their predicted standard deviation; "
         f"{round(inside * a.n_rows):,} of {a.n_rows:,} lie within 1.96.",
     )
     return Figures([scatter, residuals])
+
+
+def _unit(a: Analysis) -> str:
+    if a.data.task == "regression":
+        return "units of its standard deviation"
+    return "standard deviations of a Gaussian in which a target is as unlikely"
 
 
 def _sampled(a: Analysis) -> str:
@@ -251,7 +267,9 @@ def labels(a: Analysis) -> Section:
         )
         doubt = ("deviations off", "z", cell)
     table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
-    return Section("labels", "Which labels look wrong?", headline, [table, note])
+    return Section(
+        "labels", "Which labels look wrong?", headline, [table, *outlier_blocks(a), note]
+    )
 
 
 def _class_headline(a: Analysis) -> str:
