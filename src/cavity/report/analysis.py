@@ -17,6 +17,7 @@ from cavity.report.baselines import baselines_of, skipped
 from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
+from cavity.report.suspects import suspects_of
 from cavity.report.thresholds import thresholds_of
 from cavity.tables.model import Settings, fit_model
 from cavity.tables.output import plain
@@ -77,12 +78,15 @@ class Analysis:
     predicted one. ``certainty`` is as `certainty_of` in parts.py returns it. ``points`` holds the
     leave-one-out predictions of the training rows, or of a random sample of 2,000, in columns:
     row, label, prediction; then probability of the predicted class and probability_of_label, or
-    std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
-    whose target is least likely given the other rows, with the same columns, and z in regression;
-    ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
-    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
-    ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in checks.py,
-    ``thresholds`` as `thresholds_of` in thresholds.py.
+    std. ``least_certain`` are the rows with the least certain prediction, with the same columns and
+    z in regression. ``suspects`` are all rows whose label looks wrong (or the ten likeliest), with
+    also wrong (the probability that it is), precision (its mean over this and all rows before),
+    suggestion, low and high in regression, and reasons: row, label and share of what speaks against
+    it. ``wrong_labels`` says how many there are, as `suspects_of` in suspects.py returns it.
+    ``inputs`` has the inputs of the first ten of both, by row number as a string. ``importance``
+    and ``effects`` are as `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in
+    parts.py does, ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in
+    checks.py, ``thresholds`` as `thresholds_of` in thresholds.py.
     ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
@@ -101,6 +105,7 @@ class Analysis:
     certainty: Record
     least_certain: list[Record]
     suspects: list[Record]
+    wrong_labels: Record
     importance: list[Record]
     effects: list[Record]
     baselines: Record
@@ -156,7 +161,8 @@ def analyse(
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
     unseen = left_out_of(data, fitted), held_out_of(data, fitted)
-    about_rows = parts.rows_of(data, *unseen, settings.seed)
+    places, about_suspects = suspects_of(data, fitted, unseen[0])
+    about_rows = parts.rows_of(data, *unseen, places, settings.seed) | about_suspects
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
     about_rows["thresholds"] = thresholds_of(data, unseen[0])

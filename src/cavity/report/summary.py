@@ -29,7 +29,7 @@ def summarise(analysis: Analysis) -> list[str]:
         _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
-        _indented("Which rows to check first?", map(_suspect, analysis.suspects[:5])),
+        _indented("Which rows to check first?", _suspects(analysis)),
     ]
     return [line for lines in paragraphs if lines for line in (*lines, "")]
 
@@ -157,6 +157,15 @@ def curve_lines(about: Record) -> list[str]:
         reached = "out of reach" if rows is None else f"expected from {rows:,} rows on"
         lines.append(f"The goal, {about['measure']} {about['goal']:g}, is {reached}.")
     return lines
+
+
+def _suspects(analysis: Analysis) -> list[str]:
+    w, what = analysis.wrong_labels, "labels" if analysis.is_classes else "outliers"
+    number = (
+        f"{'wrong ' * analysis.is_classes}{what}: about {w['count']:,} of {w['rows']:,} "
+        f"({w['level']:.0%} interval {w['low']:,} to {w['high']:,})"
+    )
+    return [number, *map(_suspect, analysis.suspects[:5])]
 
 
 def _suspect(found: Record) -> str:

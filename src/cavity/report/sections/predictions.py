@@ -9,6 +9,7 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.parts import SURE, records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
+from cavity.report.suspects import SHOWN, reasons_text
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -242,6 +243,7 @@ def labels(a: Analysis) -> Section:
     if a.is_classes:
         headline = _class_headline(a)
         doubt: Column = ("label probability", "probability_of_label", _share_cell)
+        against: Column = ("speak against it", "reasons", _rows_cell)
     else:
         first = a.suspects[0]
         headline = (
@@ -249,14 +251,36 @@ def labels(a: Analysis) -> Section:
             f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
             f"{number(abs(first['z']), 2)} standard deviations away."
         )
-        doubt = ("deviations off", "z", cell)
-    table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
-    return Section("labels", "Which labels look wrong?", headline, [table, note])
+        doubt, against = ("deviations off", "z", cell), ("predicted from", "reasons", _rows_cell)
+    likely: Column = ("probability that it is wrong", "wrong", _share_cell)
+    columns = [doubt, likely, *[against] * any(line["reasons"] for line in a.suspects)]
+    first_ones = a.suspects[:SHOWN]
+    table = _example_table(a, "suspects", "The rows to check first", first_ones, *columns)
+    blocks = [Note(_number_wrong(a)), table, note]
+    return Section("labels", "Which labels look wrong?", headline, blocks)
+
+
+def _number_wrong(a: Analysis) -> str:
+    """Return how many labels are wrong, and how many rows to look at."""
+    w = a.wrong_labels
+    what = "labels are wrong" if a.is_classes else "targets are outliers"
+    found = (
+        f"About {w['count']:,} of the {w['rows']:,} {what}; the {percent(w['level'])} interval is "
+        f"{w['low']:,} to {w['high']:,}."
+    )
+    if w["chosen"] > 1:
+        found += f" Of the first {w['chosen']:,} suspects about every second is expected to be."
+    return found
+
+
+def _rows_cell(reasons: list[Record]) -> Cell:
+    """Return the rows that are reasons as a table's cell."""
+    return word_cell(reasons_text({"reasons": reasons}))
 
 
 def _class_headline(a: Analysis) -> str:
     first = a.suspects[0]
-    if first["probability_of_label"] >= 0.5:
+    if min(r["probability_of_label"] for r in a.suspects) >= 0.5:
         return "None: every row has the label that the other rows predict."
     headline = (
         f"Check row {first['row']} first: given the other rows, its label {first['label']} has a "
@@ -264,8 +288,7 @@ def _class_headline(a: Analysis) -> str:
     )
     wrong = sum(r["probability_of_label"] < 0.1 for r in a.suspects)
     if wrong > 1:
-        least = "At least " if wrong == len(a.suspects) else ""
-        headline += f" {least}{wrong} labels have a probability below 10 %."
+        headline += f" {wrong:,} labels have a probability below 10 %."
     return headline
 
 
