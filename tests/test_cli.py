@@ -137,9 +137,10 @@ def test_predict_repeats_the_fitted_model(folder, capsys, target):
 
 def test_each_class_keeps_its_own_kernel_in_a_file(tmp_path):
     """Of three classes, each with its own hyperparameters, a file loses none."""
-    data = prepare(read_table("wine"))
-    fitted, _ = fit_model(data, Settings("rbf"))
-    save_model(tmp_path / "m", data, fitted, Settings("rbf"))
+    data, settings = prepare(read_table("wine")), Settings("rbf", inference="ensemble")
+    fitted, _ = fit_model(data, settings)
+    assert len(fitted.kernel_.kernels) == 3
+    save_model(tmp_path / "m", data, fitted, settings)
     again = load_model(tmp_path / "m").estimator
     # Written and read digit by digit.
     np.testing.assert_allclose(again.kernel_.theta, fitted.kernel_.theta, rtol=1e-12)

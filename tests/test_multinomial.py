@@ -13,6 +13,7 @@ from cavity.likelihoods.multinomial import (
     class_tilted,
     differences,
 )
+from cavity.likelihoods.quadrant import by_angle, by_quadrature
 from cavity.sites import ClassMarginals, contrasts
 
 
@@ -119,3 +120,25 @@ def test_far_tails_keep_their_logarithm():
     truth = logsumexp(norm.logpdf(x) + sum(logs)) + np.log(x[1])
     # Of the trapezoidal rule.
     assert_allclose(class_log_proba(q)[0, 2], truth, rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1.0, 5.0, 300.0])
+def test_quadrants_in_two_ways(size):
+    """Both ways to two correlated Gaussians give the same, also in the tails and near ±1."""
+    rng = np.random.default_rng(4)
+    n = 600
+    h = rng.choice([-1.0, 1.0], (n, 2)) * np.exp(rng.uniform(-5.0, np.log(size) + 1.0, (n, 2)))
+    near = np.sign(rng.uniform(-1.0, 1.0, n)) * (1.0 - 10.0 ** rng.uniform(-9.0, 0.0, n))
+    rho = np.where(rng.random(n) < 0.5, rng.uniform(-1.0, 1.0, n), near)
+    quick, same = by_angle(h, rho)
+    # Where the two rules of the quick way agree, which is not everywhere at such correlations.
+    assert np.mean(same) > 0.3
+    assert_allclose(quick[same], by_quadrature(h, rho)[same], rtol=1e-10, atol=1e-12)
+
+
+def test_quadrants_of_classes_need_no_quadrature():
+    """For class values that vary alike, the quick way serves nearly all."""
+    codes, q = random_classes(3, 3000, 5, 0.3)
+    g = differences(contrasts(codes, 3), ClassMarginals(q.mean, q.covariance + np.eye(3)))
+    sd = np.sqrt(np.diagonal(g.covariance, axis1=1, axis2=2) + 1.0)
+    assert np.mean(by_angle(g.mean / sd, g.covariance[:, 0, 1] / np.prod(sd, axis=1))[1]) > 0.99

@@ -3,11 +3,13 @@
 import datetime as dt
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import cavity
 from cavity.cli import main
 from cavity.tables import large, table
 from cavity.tables.encoding import Encoder
@@ -96,11 +98,25 @@ def test_one_word_among_amounts_is_pointed_at(read):
     """A stray word in a column of amounts, or of dates, is named with its row."""
     amounts = [f"${i},{i:03d}.5" for i in range(1, N + 1)]
     dates = [f"2020-{i % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(N)]
-    for texts, word in ((amounts, "n.k."), (dates, "2020-02-31x"), (dates, "later")):
+    words = (amounts, "n.k."), (dates, "2020-02-31"), (dates, "later"), (dates, "2020-02-30 25:00")
+    for texts, word in words:
         spoilt = [*texts[:29], word, *texts[30:]]
         found = read(c=spoilt, x=np.arange(float(N)) ** 2, t=["a", "b"] * (N // 2))
         with pytest.raises(TableError, match=f"column 'c', row 30: '{word}' is not a"):
             prepare(found, "t")
+
+
+def test_whole_amounts_may_be_classes(read):
+    """Two whole percentages are two classes, named by their numbers."""
+    found = read(c=["5%", "10 %"] * 10, x=np.arange(20.0) ** 2)
+    assert prepare(found, "c").classes == (5, 10)
+
+
+def test_dates_are_no_target(read):
+    """What cannot be predicted is refused in words."""
+    found = read(c=["2020-01-31", "2020-02-01"] * 10, x=np.arange(20.0) ** 2)
+    with pytest.raises(TableError, match="column 'c': holds dates or times; a target must be"):
+        prepare(found, "c")
 
 
 def test_ordinary_text_stays_text(read):
@@ -318,6 +334,17 @@ def test_the_report_shows_dates_and_says_what_was_read(folder, monkeypatch, caps
     assert effect["values"] == sorted(effect["values"])
 
 
+def test_the_documentation_shows_these_notes(read):
+    """The notes in docs/cli.md are those of a table like the one here."""
+    page = Path(cavity.__file__).parents[2] / "docs" / "cli.md"
+    if not page.exists():
+        pytest.skip("the documentation is not here")
+    lines = [line.strip() for line in page.read_text("utf-8").splitlines()]
+    shown = [line for line in lines if line.startswith("Column '") and "read as" in line]
+    assert len(shown) == 3
+    assert set(shown) <= set(prepare(read(**made().to_dict(as_series=False)), "cost").notes)
+
+
 def test_files_without_notations_open(folder):
     """A header from before notations were stored gives columns without one."""
     old = {
@@ -330,3 +357,25 @@ def test_files_without_notations_open(folder):
     assert encoder.columns[0].notation is None
     with pytest.raises(ValueError, match="notation"):
         Encoder.from_json(old | {"columns": [{"name": "x", "median": 1.0, "notation": ["?", "!"]}]})
+
+
+@pytest.mark.parametrize("where", ["memory", "batches"])
+def test_carried_columns_keep_their_signs(folder, monkeypatch, capsys, where):
+    """A date, a share and a price that the model reads go into the output as they were written."""
+    monkeypatch.chdir(folder)
+    new = made(1).with_row_index("number", offset=7)
+    new.write_csv("new.csv")
+    if where == "batches":
+        monkeypatch.setattr(table, "IN_MEMORY", 0)
+        monkeypatch.setattr(table, "_FEWEST", 7)
+        monkeypatch.setattr(table, "_MOST", 7)
+    rows = json.loads(run(capsys, "predict", "m.model", "new.csv", "--carry", "all", "--json")[1])
+    assert list(rows[0]) == [*new.columns, "prediction", "std", "lower", "upper"]
+    for name in ("visit", "share", "price", "cost"):
+        assert [row[name] for row in rows] == new[name].to_list()
+    words = ["suggest", "m.model", "new.csv", "-k", "3", "-o", "chosen.csv", "--quiet"]
+    assert run(capsys, *words) == (0, "", "")
+    chosen = pl.read_csv("chosen.csv", infer_schema=False)
+    places = [int(row) - 1 for row in chosen["suggested_row"]]
+    assert chosen["visit"].to_list() == [new["visit"][place] for place in places]
+    assert chosen["price"].to_list() == [new["price"][place] for place in places]

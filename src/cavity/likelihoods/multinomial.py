@@ -5,16 +5,14 @@ is the probability that C − 1 correlated Gaussians are all positive. An expect
 its own, with one probit site for each other class, gives that and the tilted moments of f.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
 from cavity.arrays import Array
-from cavity.likelihoods.base import Likelihood
-from cavity.likelihoods.normal import hazard, standardise
 from cavity.likelihoods.probit import Probit
+from cavity.likelihoods.quadrant import log_quadrant
 from cavity.sites import ClassMarginals, Marginals, Sites, contrasts, log_integral, match
 
 _TOL, _LOOSE, _SWEEPS = 1e-11, 1e-5, 200
@@ -94,7 +92,7 @@ def class_log_proba(q: ClassMarginals, *, exact: bool = True) -> Array:
     ----------
     q : ClassMarginals
     exact : bool, default True
-        If not, three classes are treated like more: off by about .001, and thirty times as fast.
+        If not, three classes are treated like more: off by about .001, and quick for all values.
 
     Examples
     --------
@@ -141,7 +139,7 @@ def class_log_z(codes: Array, q: ClassMarginals, *, exact: bool = True) -> Array
         c = Marginals(g.mean[:, 0], g.covariance[:, 0, 0])
         return _PROBIT.tilted(1.0, c).log_z
     if size == 2 and exact:
-        return _quadrant(g.mean, g.covariance)
+        return log_quadrant(g.mean, g.covariance)
     return orthant(g.mean, g.covariance, tol=_TOL if exact else _LOOSE).log_z
 
 
@@ -224,44 +222,3 @@ def _solved(h: Array, G: Array, sites: Sites) -> Orthant:
     joint = nu * h - 0.5 * tau * h * h + 0.5 * pull * move
     log_z = np.sum(each + joint, axis=1) - 0.5 * np.linalg.slogdet(B)[1]
     return Orthant(log_z, mean, S, sites)
-
-
-def _quadrant(h: Array, G: Array) -> Array:
-    """Return log P(g + ε > 0) for two entries, by quadrature over what they have in common.
-
-    With correlation ρ and standardised means z, it is E Π Φ((z_k ± √|ρ| x)/√(1 − |ρ|)).
-    """
-    variance = np.diagonal(G, axis1=1, axis2=2) + 1.0
-    sd = np.sqrt(variance)
-    rho = G[:, 0, 1] / (sd[:, 0] * sd[:, 1])
-    left = np.sqrt(np.clip(1.0 - np.abs(rho), _EPS, None))
-    both = np.sqrt(np.abs(rho)) / left
-    z = standardise(h, sd * left[:, None])
-    pair = _TwoProbits(z[:, 0], z[:, 1], both, np.sign(rho) * both)
-    return pair.tilted(1.0, Marginals(0.0 * rho, 0.0 * rho + 1.0)).log_z
-
-
-@dataclass(frozen=True)
-class _TwoProbits(Likelihood):
-    """Φ(a + c x) Φ(b + d x), the label of two probits at once."""
-
-    a: Array
-    b: Array
-    c: Array
-    d: Array
-
-    def log_prob(self, y: Array, f: Array) -> Array:
-        """Return the sum of the two logarithms."""
-        return hazard(self.a + self.c * f)[0] + hazard(self.b + self.d * f)[0]
-
-    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        """Return the first two derivatives, and about how fast the second changes."""
-        _, first, e = hazard(self.a + self.c * f)
-        _, second, r = hazard(self.b + self.d * f)
-        d2 = -(self.c**2 * first * e + self.d**2 * second * r)
-        steep = np.abs(self.c) ** 3 * first * e + np.abs(self.d) ** 3 * second * r
-        return self.c * first + self.d * second, d2, steep
-
-    def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        """Draw whether both labels are positive."""
-        return np.where(rng.random(np.shape(f)) < np.exp(self.log_prob(1.0, f)), 1.0, -1.0)

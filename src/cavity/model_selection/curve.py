@@ -249,7 +249,7 @@ class LearningCurve:
     ) -> Any:
         """Return the probability that a goal is met with n training examples.
 
-        It is of one law with the intervals of `forecast`: a goal at the forecast itself is met with
+        It goes with the intervals of `forecast`: a goal at the forecast itself is met with
         probability one half. At ``n=np.inf`` it is that of the floor.
 
         Parameters
@@ -263,7 +263,7 @@ class LearningCurve:
         probability : float or ndarray
         """
         name, value = one_goal("probability", error=error, log_loss=log_loss)
-        found = self._trend(name).at(n).law(n).probability(value)
+        found = self._trend(name).at(n).distribution(n).probability(value)
         return float(found) if np.ndim(n) == 0 else found
 
     def size_for(

@@ -120,7 +120,7 @@ def suggest(
         Rows that could be labelled. Of more than 10,000, that many are drawn.
     k : int, default 10
         How many rows to choose.
-    criterion : {"information", "error"}
+    criterion : {"information", "error"}, default "information"
         What a label should do most: say something about the latent function (expected information
         gain), or lower the expected loss on the targets, the log loss of classes or the squared
         error of numbers.

@@ -6,6 +6,8 @@ The specifications are written out: a library that checks them would take a seco
 
 from typing import Any
 
+from cavity.estimators.columns import visible
+
 _INK, _MUTED, _FAINT = "var(--ink)", "var(--muted)", "var(--faint)"
 _ACCENT, _SOFT = "var(--accent)", "var(--soft)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
@@ -290,4 +292,14 @@ def _tips(**fields: tuple[str, str]) -> list[Json]:
 def _finish(layers: list[Json], height: int) -> Json:
     """Return the specification in the page's style, as wide as its place on the page."""
     shape = {"width": "container", "height": height}
-    return {"$schema": _SCHEMA, "config": _CONFIG, "layer": layers, **shape}
+    drawn = {"$schema": _SCHEMA, "config": _CONFIG, "layer": layers, **shape}
+    return dict(_shown(drawn))
+
+
+def _shown(value: Any) -> Any:
+    """Return a chart whose texts have escapes for what ends a string in Vega's expressions."""
+    if isinstance(value, dict):
+        return {_shown(key): _shown(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    return visible(value) if isinstance(value, str) else value

@@ -132,7 +132,8 @@ def reading(name: str) -> Iterator[None]:
     try:
         yield
     except (pyarrow("").ArrowException, OSError) as error:
-        raise ValueError(f"{name} cannot be read: {error}") from error
+        # Arrow explains in several lines.
+        raise ValueError(f"{name} cannot be read: {' '.join(str(error).split())}") from error
 
 
 def check_pieces(data: Any, columns: Columns) -> None:

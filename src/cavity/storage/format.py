@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from cavity._version import __version__
 from cavity.arrays import Array
 
 try:
@@ -206,6 +207,7 @@ def _to_json(kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) 
     whole = {
         "format": _FORMAT,
         "version": _VERSION,
+        "cavity": __version__,
         "kind": kind,
         "header": dict(header),
         "arrays": shapes,
@@ -263,9 +265,11 @@ def _declared(whole: Any, kind: str) -> tuple[dict[str, Any], dict[str, tuple[st
     if not isinstance(whole, dict) or whole.get("format") != _FORMAT:
         raise StorageError("not a model file of cavity")
     if whole.get("version") != _VERSION:
+        # Files of the first versions do not say who wrote them; theirs are all read.
+        needed = short(whole.get("cavity", "a later version"), 20).strip("'")
         raise StorageError(
-            f"written in version {short(whole.get('version'))} of the format; this cavity reads "
-            f"version {_VERSION}"
+            f"written by cavity {needed} in version {short(whole.get('version'))} of the format, "
+            f"and cavity {__version__} reads version {_VERSION}: install {needed} or a later one"
         )
     if whole.get("kind") != kind:
         raise StorageError(f"holds {short(whole.get('kind'))}, expected {kind!r}")

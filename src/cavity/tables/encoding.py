@@ -9,7 +9,7 @@ import polars as pl
 
 from cavity.arrays import Array
 from cavity.tables.dates import PARTS, Moment
-from cavity.tables.notation import Notation
+from cavity.tables.notation import DATES, Notation
 from cavity.tables.output import TableError, near_miss
 
 LARGEST = 1e100
@@ -234,6 +234,15 @@ def learned(column: pl.Series, role: Role, source: str, notation: Notation | Non
     values = numbers_of(column, source)
     known = values[~np.isnan(values)]
     return Number(column.name, float(np.median(known)) if len(known) else 0.0, notation)
+
+
+def ways_of(column: Column) -> Sequence[Notation]:
+    """Return the notations that the values of a model's column may have in another table."""
+    if isinstance(column, Category):
+        return ()
+    if column.notation is not None:
+        return column.notation.alike()
+    return DATES if isinstance(column, Moment) else ()
 
 
 def _column_from_json(c: Mapping[str, Any]) -> Column:

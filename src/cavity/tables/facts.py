@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from cavity.tables.encoding import LARGEST
-from cavity.tables.notation import ANY_AMOUNT
+from cavity.tables.notation import ANY_AMOUNT, DATES
 from cavity.tables.table import StoredTable, Table
 
 _TIME = re.compile(
@@ -19,6 +19,10 @@ MOSTLY = 0.9
 """Of a column's known values, a share from which on they are mostly of a kind."""
 _COUNTED = 2**24
 """Different values that are counted at a time."""
+
+
+_Place = tuple[int, str] | None
+_NOWHERE: _Place = None
 
 
 class ColumnFacts:
@@ -57,6 +61,7 @@ class ColumnFacts:
         self.stray: tuple[int, str] | None = None
         self.untimely: tuple[int, str] | None = None
         self.amount: str | None = None
+        self._unread = dict.fromkeys(DATES, (0, _NOWHERE))
         self.beyond: tuple[int, float] | None = None
         self._last: int | None = None
 
@@ -66,6 +71,12 @@ class ColumnFacts:
         if self.dtype != pl.String:
             return bool(self.dtype.is_temporal())
         return self.untimes <= (1.0 - MOSTLY) * self.known
+
+    def not_a_date(self) -> tuple[int, str] | None:
+        """Return row and value of the first text that is no date, if most of them are."""
+        count, place = min(self._unread.values(), key=lambda found: found[0])
+        mostly = 0 < count <= (1.0 - MOSTLY) * self.known
+        return place if mostly else self.untimely
 
     @property
     def is_amount(self) -> bool:
@@ -124,6 +135,9 @@ class ColumnFacts:
         other = ~text.str.contains(f"^(?:{_TIME.pattern})$")
         found = _first(text, other, first, self.untimes, self.untimely)
         self.untimes, self.untimely = found
+        for way in DATES if self.is_time else ():
+            unread = way.read(text).is_null() & text.is_not_null()
+            self._unread[way] = _first(text, unread, first, *self._unread[way])
 
 
 def _first(

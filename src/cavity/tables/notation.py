@@ -26,6 +26,8 @@ _DATES = (
     *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y"),
     *("%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
 )
+_WRITTEN = "as written\x1f"
+"""What the names of columns begin with that hold what was written in others."""
 _CLOCK = r"[T ](\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?Z?$"
 
 
@@ -69,7 +71,7 @@ class Notation(NamedTuple):
         text = text.str.replace_all(f"[{_GROUPS}{'.' if self.style == 'comma' else ','}]", "")
         if self.style == "comma":
             text = text.str.replace(",", ".", literal=True)
-        return text.cast(pl.Float64, strict=False)
+        return text.cast(pl.Int64 if self.style == "whole" else pl.Float64, strict=False)
 
     def _dates(self, text: pl.Series) -> pl.Series:
         day = text.str.extract(r"^([\d./-]+)").str.to_date(self.style, strict=False)
@@ -164,7 +166,8 @@ Ways = Mapping[str, Sequence[Notation]]
 def noted(table: Table | StoredTable, ways: Ways | None = None) -> Table | StoredTable:
     """Return a table whose texts that are amounts or dates are numbers and times.
 
-    By default every column may have any notation.
+    By default every column may have any notation. If they are given, the table keeps what was
+    written as well: `as_written` returns it.
     """
     searches = {
         name: _Search(ALL if ways is None else ways.get(name, ()))
@@ -180,28 +183,48 @@ def noted(table: Table | StoredTable, ways: Ways | None = None) -> Table | Store
     found = {name: way for name, search in left.items() if (way := search.found()) is not None}
     if not found:
         return table
+    for name in table.schema:
+        if name.startswith(_WRITTEN):
+            raise TableError(table.source, "rename this column.", column=name)
+    read = partial(_read, found, kept=ways is not None)
     if isinstance(table, Table):
-        return replace(table, frame=_read(found, table.frame), notations=found)
-    empty = {name: way.read(pl.Series(name, [], dtype=pl.String)) for name, way in found.items()}
-    schema = dict(table.schema) | {name: column.dtype for name, column in empty.items()}
-    scan = partial(_scanned, table.scan, found)
-    table = replace(table, schema=schema, scan=scan, notations=found)
+        return replace(table, frame=read(table.frame), notations=found)
+    schema = dict(read(pl.DataFrame(schema=dict(table.schema))).schema)
+    table = replace(table, schema=schema, scan=partial(_scanned, table.scan, read), notations=found)
     many = table.for_many_passes and partial(to_parquet, table)
     return replace(table, for_many_passes=many)
 
 
-def _read(found: Mapping[str, Notation], frame: pl.DataFrame) -> pl.DataFrame:
+def _read(found: Mapping[str, Notation], frame: pl.DataFrame, kept: bool) -> pl.DataFrame:
     here = {name: way for name, way in found.items() if name in frame.columns}
-    return frame.with_columns(way.read(frame[name]) for name, way in here.items())
+    written = [frame[name].alias(_WRITTEN + name) for name in here if kept]
+    return frame.with_columns(way.read(frame[name]) for name, way in here.items()).hstack(written)
 
 
 def _scanned(
     scan: Callable[[list[str], int], Iterator[pl.DataFrame]],
-    found: Mapping[str, Notation],
+    read: Callable[[pl.DataFrame], pl.DataFrame],
     names: list[str],
     rows: int,
 ) -> Iterator[pl.DataFrame]:
-    return (_read(found, batch) for batch in scan(names, rows))
+    needed = list(dict.fromkeys(name.removeprefix(_WRITTEN) for name in names))
+    return (read(batch).select(names) for batch in scan(needed, rows))
+
+
+def own_columns(table: Table | StoredTable) -> list[str]:
+    """Return the names of the columns that the table has in its file."""
+    return [name for name in table.schema if not name.startswith(_WRITTEN)]
+
+
+def with_written(table: Table | StoredTable, names: Sequence[str]) -> list[str]:
+    """Return these columns, and those that hold how they were written."""
+    return [*names, *(_WRITTEN + name for name in names if _WRITTEN + name in table.schema)]
+
+
+def as_written(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return these columns, with amounts and dates as they were written."""
+    here = {name: _WRITTEN + name for name in names if _WRITTEN + name in frame.columns}
+    return frame.select(pl.col(here.get(name, name)).alias(name) for name in names)
 
 
 def refuse_other_notation(table: Table | StoredTable, name: str, notation: Notation | None) -> None:

@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from cavity.cli.options import Terminal, encoding_option, print_options, to_file
 from cavity.tables.model import Model, load_model
+from cavity.tables.notation import own_columns
 from cavity.tables.output import (
     FRAME_SUFFIXES,
     TableError,
@@ -118,7 +119,7 @@ def predict(context: click.Context, /, model: str, table: str, **options: Any) -
 
 def _carried(words: Sequence[str], table: Any, model: Model) -> list[str]:
     """Return the columns that the words name; raise an error if they cannot be in the output."""
-    have = list(table.schema)
+    have = own_columns(table)
     names = [name for word in words for name in ([word] if word in have else word.split(","))]
     names = have if words == ("all",) else list(dict.fromkeys(map(str.strip, names)))
     for name in names:

@@ -14,6 +14,7 @@ from cavity.cli.options import Terminal, encoding_option, print_options, to_file
 from cavity.estimators.columns import columns
 from cavity.model_selection.suggestions import CRITERIA, Suggestions
 from cavity.tables.model import load_model
+from cavity.tables.notation import as_written, own_columns
 from cavity.tables.output import write_frames
 from cavity.tables.read import read_table
 
@@ -89,7 +90,7 @@ def _chosen(table: Any, found: Suggestions) -> pl.DataFrame:
     kept, first = [], 0
     for frame in table.batches(None, "collecting the rows"):
         own = found.index[(found.index >= first) & (found.index < first + frame.height)]
-        kept.append(frame[np.sort(own - first)])
+        kept.append(as_written(frame[np.sort(own - first)], own_columns(table)))
         first += frame.height
     about = pl.DataFrame(
         {

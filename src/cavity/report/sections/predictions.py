@@ -1,4 +1,4 @@
-"""The sections on predictions: how good, how certain, and which labels they contradict."""
+"""The sections on predictions: how good, and how certain."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,6 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
 from cavity.report.parts import SURE, records
 from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
-from cavity.report.suspects import SHOWN, reasons_text
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -19,6 +18,8 @@ _COLUMNS = {
     "rmse": "root mean square error",
     "mae": "mean absolute error",
     "r2": "R²",
+    "d2": "D²",
+    "ranks_off": "ranks off",
     "log_loss": "log loss",
     "brier": "Brier score",
 }
@@ -41,6 +42,11 @@ def _quality_headline(a: Analysis) -> str:
             "The inputs do not help: as far as these rows tell, predictions that ignore them are "
             "as good."
         )
+    if a.data.task == "robust":
+        return (
+            f"On a new example the model is off by {number(s['mae'])} on average. Always "
+            f"predicting the middle would be off by {number(s['baseline_mae'])}."
+        )
     if not a.is_classes:
         return (
             f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
@@ -50,6 +56,8 @@ def _quality_headline(a: Analysis) -> str:
         ours = f"On {s['rows']:,} new examples the model was never wrong."
     else:
         ours = f"On a new example the model is wrong about {in_hundred(s['error'])}."
+    if "ranks_off" in s:
+        ours += f" It is {number(s['ranks_off'], 2)} ranks off on average."
     return (
         f"{ours} Always predicting the most common class would be wrong "
         f"{in_hundred(s['baseline_error'])}."
@@ -137,7 +145,8 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
     coverage = Figure(
         "coverage",
         charts.agreement(bins, "nominal coverage of the interval", "share of rows inside"),
-        "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
+        "Nominal coverage of central intervals and the share of rows inside, leave-one-out."
+        + " A count on the edge of an interval counts in part." * (a.data.task == "counts"),
         text,
     )
     trusted = Note(
@@ -149,7 +158,6 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
 
 def _error_figures(a: Analysis) -> Figures:
     rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
-    rows = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in rows]
     # Six digits are more than a picture shows, and keep the page small.
     rows = [{k: v if k == "row" else float(f"{v:.6g}") for k, v in row.items()} for row in rows]
     inside, few = a.certainty["inside"], _sampled(a)
@@ -162,12 +170,18 @@ def _error_figures(a: Analysis) -> Figures:
     residuals = Figure(
         "residuals",
         charts.residuals(rows),
-        "The error of each prediction in units of its standard deviation. The band should contain "
+        f"The error of each prediction in {_unit(a)}. The band should contain "
         f"95 % of the rows; it contains {percent(inside)}.{few}",
         "Errors in units of their predicted standard deviation; "
         f"{round(inside * a.n_rows):,} of {a.n_rows:,} lie within 1.96.",
     )
     return Figures([scatter, residuals])
+
+
+def _unit(a: Analysis) -> str:
+    if a.data.task == "regression":
+        return "units of its standard deviation"
+    return "standard deviations of a Gaussian in which a target is as unlikely"
 
 
 def _sampled(a: Analysis) -> str:
@@ -180,7 +194,7 @@ def certainty(a: Analysis) -> Section:
     """Return the section on the certainty of predictions."""
     headline, caption, spec = _class_certainty(a) if a.is_classes else _quantity_certainty(a)
     figure = Figure("sureness", spec, caption, headline)
-    table = _example_table(a, "least-certain", "The least certain rows", a.least_certain)
+    table = example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
     return Section("certainty", title, headline, [Figures([figure]), table])
 
@@ -233,72 +247,13 @@ def _bars(kinds: dict[str, list[int]], edges: list[float]) -> list[Record]:
     return bars
 
 
-def labels(a: Analysis) -> Section:
-    """Return the section on suspicious labels."""
-    note = Note(
-        "Each row is predicted from all the others. A surprising row may be wrong, or rare, or "
-        "right where the model is wrong: look at it before you change it.",
-        quiet=True,
-    )
-    if a.is_classes:
-        headline = _class_headline(a)
-        doubt: Column = ("label probability", "probability_of_label", _share_cell)
-        against: Column = ("speak against it", "reasons", _rows_cell)
-    else:
-        first = a.suspects[0]
-        headline = (
-            f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
-            f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
-            f"{number(abs(first['z']), 2)} standard deviations away."
-        )
-        doubt, against = ("deviations off", "z", cell), ("predicted from", "reasons", _rows_cell)
-    likely: Column = ("probability that it is wrong", "wrong", _share_cell)
-    columns = [doubt, likely, *[against] * any(line["reasons"] for line in a.suspects)]
-    first_ones = a.suspects[:SHOWN]
-    table = _example_table(a, "suspects", "The rows to check first", first_ones, *columns)
-    blocks = [Note(_number_wrong(a)), table, note]
-    return Section("labels", "Which labels look wrong?", headline, blocks)
-
-
-def _number_wrong(a: Analysis) -> str:
-    """Return how many labels are wrong, and how many rows to look at."""
-    w = a.wrong_labels
-    what = "labels are wrong" if a.is_classes else "targets are outliers"
-    found = (
-        f"About {w['count']:,} of the {w['rows']:,} {what}; the {percent(w['level'])} interval is "
-        f"{w['low']:,} to {w['high']:,}."
-    )
-    if w["chosen"] > 1:
-        found += f" Of the first {w['chosen']:,} suspects about every second is expected to be."
-    return found
-
-
-def _rows_cell(reasons: list[Record]) -> Cell:
-    """Return the rows that are reasons as a table's cell."""
-    return word_cell(reasons_text({"reasons": reasons}))
-
-
-def _class_headline(a: Analysis) -> str:
-    first = a.suspects[0]
-    if min(r["probability_of_label"] for r in a.suspects) >= 0.5:
-        return "None: every row has the label that the other rows predict."
-    headline = (
-        f"Check row {first['row']} first: given the other rows, its label {first['label']} has a "
-        f"probability of {percent(first['probability_of_label'], 1)}."
-    )
-    wrong = sum(r["probability_of_label"] < 0.1 for r in a.suspects)
-    if wrong > 1:
-        headline += f" {wrong:,} labels have a probability below 10 %."
-    return headline
-
-
-def _example_table(
+def example_table(
     a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
 ) -> HtmlTable:
     """Return a table of rows: target, prediction, more columns, and the most important inputs."""
     if a.is_classes:
         target, show = "label", word_cell
-        certainty: Column = ("probability", "probability", _share_cell)
+        certainty: Column = ("probability", "probability", share_cell)
     else:
         target, show = a.data.target, partial(cell, digits=4)
         certainty = ("±", "std", cell)
@@ -329,6 +284,6 @@ def _shown_inputs(a: Analysis) -> list[str]:
     return [name for name in names if name in chosen]
 
 
-def _share_cell(x: float | None) -> Cell:
+def share_cell(x: float | None) -> Cell:
     """Return a probability as a table's cell."""
     return Cell(percent(x, 1), x)
