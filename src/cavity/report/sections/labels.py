@@ -2,9 +2,9 @@
 
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Note, Section
-from cavity.report.sections.common import cell, word_cell
+from cavity.report.sections.common import cell, share_cell, word_cell
 from cavity.report.sections.outliers import outlier_blocks
-from cavity.report.sections.predictions import Column, example_table, share_cell
+from cavity.report.sections.predictions import Column, example_table
 from cavity.report.suspects import SHOWN, reasons_text
 from cavity.report.words import number, percent
 
