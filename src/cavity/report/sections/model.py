@@ -5,7 +5,16 @@ from typing import Any
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Code, Facts, Figure, Figures, Goal, HtmlTable, Note, Section
-from cavity.report.sections.common import Measure, cell, interval, measures, word_cell
+from cavity.report.sections.common import (
+    Measure,
+    behind,
+    cell,
+    count_cell,
+    interval,
+    measures,
+    share_cell,
+    word_cell,
+)
 from cavity.report.words import capitalised, count, number, percent, representatives, taken_as
 
 # In nats per example; a smaller difference between predictions has no practical effect.
@@ -87,6 +96,7 @@ def _more_headline(a: Analysis) -> str:
 
 def _curve_figure(a: Analysis, measure: Measure) -> Figure:
     line, title = _line(a, measure), measure.title
+    show = share_cell if measure.score == "error" else cell
     first, last = line[0], line[-1]
     text = (
         f"Learning curve: {title} against the number of rows, from {measure.show(first['value'])} "
@@ -103,6 +113,13 @@ def _curve_figure(a: Analysis, measure: Measure) -> Figure:
         f"{capitalised(title)} on new examples. Solid: up to your rows. Dashed: forecast."
         + (" The dot is the score on the held-out rows." if checks else ""),
         text,
+        behind(
+            f"curve-{measure.curve}",
+            line,
+            rows=("size", count_cell),
+            **{measure.title.replace(" ", "_"): ("value", show)},
+            **{"from": ("low", show), "to": ("high", show)},
+        ),
     )
 
 

@@ -7,8 +7,18 @@ from typing import Any
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
-from cavity.report.parts import SURE, records
-from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
+from cavity.report.parts import SURE
+from cavity.report.sections.common import (
+    Measure,
+    agreeing,
+    behind,
+    cell,
+    count_cell,
+    interval,
+    measures,
+    share_cell,
+    word_cell,
+)
 from cavity.report.sections.outliers import outlier_blocks
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
@@ -134,7 +144,14 @@ def _calibration_figure(k: int, entry: Record) -> Figure:
         f"Predicted probability of {name} and its share among the rows, leave-one-out. On the "
         "dashed line the two are equal.",
         text,
+        _agreement_table(f"calibration-{k}", bins),
     )
+
+
+def _agreement_table(name: str, bins: list[Record]) -> HtmlTable:
+    keys = {"from": "observed_low", "to": "observed_high"}
+    shares = {head: (keys.get(head, head), share_cell) for head in ("predicted", "observed", *keys)}
+    return behind(name, bins, **shares, rows=("count", count_cell))
 
 
 def _quantity_blocks(a: Analysis) -> list[Any]:
@@ -149,6 +166,7 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
         "Nominal coverage of central intervals and the share of rows inside, leave-one-out."
         + " A count on the edge of an interval counts in part." * (a.data.task == "counts"),
         text,
+        _agreement_table("coverage", bins),
     )
     trusted = Note(
         f"Can the intervals be trusted? {percent(bins[-1]['observed'])} of the rows lie in their "
@@ -158,19 +176,17 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
 
 
 def _error_figures(a: Analysis) -> Figures:
-    rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
-    # Six digits are more than a picture shows, and keep the page small.
-    rows = [{k: v if k == "row" else float(f"{v:.6g}") for k, v in row.items()} for row in rows]
+    target, r2, shown = a.data.target, number(a.left_out["r2"], 2), len(a.points["row"])
     inside, few = a.certainty["inside"], _sampled(a)
     scatter = Figure(
         "scatter",
-        charts.predicted_and_seen(rows, target),
+        charts.predicted_and_seen(a.points, target),
         f"{target} in each row and its prediction from the other rows.{few}",
-        f"{target} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}.",
+        f"{target} against its leave-one-out prediction, {shown:,} rows, R² {r2}.",
     )
     residuals = Figure(
         "residuals",
-        charts.residuals(rows),
+        charts.residuals(),
         f"The error of each prediction in {_unit(a)}. The band should contain "
         f"95 % of the rows; it contains {percent(inside)}.{few}",
         "Errors in units of their predicted standard deviation; "
@@ -194,7 +210,11 @@ def _sampled(a: Analysis) -> str:
 def certainty(a: Analysis) -> Section:
     """Return the section on the certainty of predictions."""
     headline, caption, spec = _class_certainty(a) if a.is_classes else _quantity_certainty(a)
-    figure = Figure("sureness", spec, caption, headline)
+    bars = _bars(a.certainty["counts"], a.certainty["edges"])
+    show = share_cell if a.is_classes else cell
+    ends = {"from": ("lower", show), "to": ("upper", show)}
+    numbers = behind("sureness", bars, kind=("kind", word_cell), **ends, rows=("count", count_cell))
+    figure = Figure("sureness", spec, caption, headline, numbers)
     table = _example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
     return Section("certainty", title, headline, [Figures([figure]), table])
@@ -257,7 +277,7 @@ def labels(a: Analysis) -> Section:
     )
     if a.is_classes:
         headline = _class_headline(a)
-        doubt: Column = ("label probability", "probability_of_label", _share_cell)
+        doubt: Column = ("label probability", "probability_of_label", share_cell)
     else:
         first = a.suspects[0]
         headline = (
@@ -293,7 +313,7 @@ def _example_table(
     """Return a table of rows: target, prediction, more columns, and the most important inputs."""
     if a.is_classes:
         target, show = "label", word_cell
-        certainty: Column = ("probability", "probability", _share_cell)
+        certainty: Column = ("probability", "probability", share_cell)
     else:
         target, show = a.data.target, partial(cell, digits=4)
         certainty = ("±", "std", cell)
@@ -322,8 +342,3 @@ def _shown_inputs(a: Analysis) -> list[str]:
     names = list(next(iter(a.inputs.values())))
     chosen = [line["feature"] for line in a.importance[:_MOST_INPUTS]]
     return [name for name in names if name in chosen]
-
-
-def _share_cell(x: float | None) -> Cell:
-    """Return a probability as a table's cell."""
-    return Cell(percent(x, 1), x)
