@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import poisson
+from sklearn.base import clone as cloned
 from sklearn.gaussian_process.kernels import RBF
 
-from cavity import compare_inference
+from cavity import GaussianProcessRegressor, compare_inference
 from cavity.cli import main
 from cavity.datasets import load_outliers
 from cavity.likelihoods import Poisson
@@ -477,3 +478,19 @@ def test_the_shipped_outliers_are_found():
     data, wrong = prepare(read_table("outliers")), load_outliers().wrong
     found = outliers_in(data)
     assert set(found["robust"]["rows"]) == set(np.flatnonzero(wrong) + 1)
+
+
+def test_two_in_a_hundred_wrong_targets_do_no_harm():
+    """On clean rows the error is that of a fit without them, and they lead the suspects."""
+    rng, n = np.random.default_rng(0), 300
+    X, new = rng.uniform(-3.0, 3.0, (2, n, 2))
+    y, clean = (np.sin(1.5 * Z[:, 0]) + 0.2 * rng.standard_normal(n) for Z in (X, new))
+    wrong = np.arange(n) % 50 == 7
+    moved = y + wrong * rng.uniform(2.0, 6.0, n) * rng.choice([-1.0, 1.0], n)
+    model = GaussianProcessRegressor(1.0 * RBF(1.0), likelihood="student_t", normalize_y=True)
+    without = cloned(model).fit(X[~wrong], y[~wrong])
+    model.fit(X, moved)
+    errors = [np.sqrt(np.mean((m.predict(new) - clean) ** 2)) for m in (model, without)]
+    assert errors[0] < 1.1 * errors[1]
+    first = np.argsort(-model.outlier_score_)[: wrong.sum()]
+    assert wrong[first].mean() >= 0.9

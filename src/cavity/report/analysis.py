@@ -19,6 +19,7 @@ from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
 from cavity.report.outliers import outliers_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
+from cavity.report.suspects import suspects_of
 from cavity.report.thresholds import thresholds_of
 from cavity.tables.fitting import (
     Settings,
@@ -90,13 +91,16 @@ class Analysis:
     leave-one-out predictions of the training rows, or of a random sample of 2,000, in columns:
     row, label, prediction; then probability of the predicted class and probability_of_label, or
     std (with outliers: half the width of the central 68 % interval) and z, by how many standard
-    deviations a Gaussian target as unlikely would be off. ``least_certain`` and ``suspects`` are
-    the rows with the least certain prediction and those whose target is least likely given the
-    other rows, with the same columns.
-    ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
-    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
-    ``baselines`` as `baselines_of` in baselines.py, ``outliers`` as `outliers_of` in outliers.py,
-    ``checks`` as `checks_of` in checks.py, ``thresholds`` as `thresholds_of` in thresholds.py.
+    deviations a Gaussian target as unlikely would be off. ``least_certain`` are the rows with the
+    least certain prediction, with the same columns. ``suspects`` are all rows whose label looks
+    wrong (or the ten likeliest), with also wrong (the probability that it is), precision (its mean
+    over this and all rows before), suggestion, low and high of a target that is a number, and
+    reasons: row, label and share of what speaks against it. ``wrong_labels`` says how many there
+    are, as `suspects_of` in suspects.py returns it. ``inputs`` has the inputs of the first ten of
+    both, by row number as a string. ``importance`` and ``effects`` are as `inputs_of` in inputs.py
+    returns them, ``curve`` as `describe_curve` in parts.py does, ``baselines`` as `baselines_of` in
+    baselines.py, ``outliers`` as `outliers_of` in outliers.py, ``checks`` as `checks_of` in
+    checks.py, ``thresholds`` as `thresholds_of` in thresholds.py.
     ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
@@ -115,6 +119,7 @@ class Analysis:
     certainty: Record
     least_certain: list[Record]
     suspects: list[Record]
+    wrong_labels: Record
     importance: list[Record]
     effects: list[Record]
     baselines: Record
@@ -171,10 +176,9 @@ def analyse(
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
     unseen = left_out_of(data, fitted), held_out_of(data, fitted)
-    about_rows = parts.rows_of(data, *unseen, settings.seed)
+    about_rows = _about_rows(data, fitted, unseen, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
-    about_rows["thresholds"] = thresholds_of(data, unseen[0])
     about_methods = _comparisons(data, settings, fitted, unseen, tell, skip)
     about = about_rows | about_inputs | about_methods
     return Analysis(
@@ -187,6 +191,15 @@ def analyse(
         checks=checks_of(data, fitted, unseen[0], about, settings.seed),
         **plain(about),
     )
+
+
+def _about_rows(
+    data: Prepared, fitted: Any, unseen: tuple[Unseen, Unseen | None], seed: int
+) -> Record:
+    """Return the fields about rows that the model has not seen."""
+    places, suspects = suspects_of(data, fitted, unseen[0])
+    found = parts.rows_of(data, *unseen, places, seed) | suspects
+    return found | {"thresholds": thresholds_of(data, unseen[0])}
 
 
 def _comparisons(

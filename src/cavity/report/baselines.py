@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array
+from cavity.arrays import Array, all_threads_for
 from cavity.report.scores import (
     FOLDS,
     MANY,
@@ -65,7 +65,8 @@ def baselines_of(
         cost = max(fewer["log_loss"] - curve["log_loss"][-1], 0.0)
     methods = []
     for name, make in _makers(data).items():
-        theirs = _predicted(data, make, folds)
+        with all_threads_for(len(data.y)):
+            theirs = _predicted(data, make, folds)
         excess = _excess(theirs[-1], held_out or left_out, cost)
         methods.append({"name": name, **_scores(theirs, data.y), **excess})
     return {"how": how, "skipped": None, "fewer": fewer, "methods": methods}

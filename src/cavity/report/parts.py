@@ -33,7 +33,9 @@ _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 """From the present number of rows to the largest that `LearningCurve.size_for` tries."""
 
 
-def rows_of(data: Prepared, left_out: Unseen, held_out: Unseen | None, seed: int) -> dict[str, Any]:
+def rows_of(
+    data: Prepared, left_out: Unseen, held_out: Unseen | None, suspects: Array, seed: int
+) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
     ordered = data.task == "ordinal"
     return {
@@ -44,7 +46,7 @@ def rows_of(data: Prepared, left_out: Unseen, held_out: Unseen | None, seed: int
         "calibration": calibration_of(data, left_out),
         "confusion": confusion_of(data, left_out),
         "certainty": certainty_of(data, left_out),
-        **examples_of(data, left_out, seed),
+        **examples_of(data, left_out, suspects, seed),
     }
 
 
@@ -133,29 +135,25 @@ def _histogram(kinds: dict[str, Array], edges: Array) -> dict[str, Any]:
     return {"edges": edges, "counts": counts}
 
 
-def examples_of(data: Prepared, left_out: Unseen, seed: int) -> dict[str, Any]:
-    """Return the fields points, least_certain, suspects and inputs of an analysis."""
+def examples_of(data: Prepared, left_out: Unseen, suspects: Array, seed: int) -> dict[str, Any]:
+    """Return the fields points, least_certain and inputs of an analysis."""
     proba, every = left_out.proba, np.arange(len(data.y))
-    if proba is not None:
-        uncertainty, doubt = -proba.max(axis=1), -proba[every, data.y]
-    else:
-        uncertainty, doubt = left_out.std, np.abs(left_out.deviations)
-    few = [most_doubtful(values, _MOST_EXAMPLES) for values in (uncertainty, doubt)]
-    least_certain, suspects = (_records_of(data, left_out, places) for places in few)
+    uncertainty = left_out.std if proba is None else -proba.max(axis=1)
+    doubtful = most_doubtful(uncertainty, _MOST_EXAMPLES)
     if len(every) > MOST_POINTS:
         drawn = np.random.default_rng(seed).choice(len(every), MOST_POINTS, replace=False)
         every = np.sort(drawn)
-    shown = np.unique(np.concatenate(few))
+    shown = np.unique(np.concatenate([doubtful, suspects[:_MOST_EXAMPLES]]))
     inputs = zip(data.rows[shown], data.inputs_at(shown), strict=True)
     return {
         "points": _points_of(data, left_out, every),
-        "least_certain": least_certain,
-        "suspects": suspects,
+        "least_certain": records_of(data, left_out, doubtful),
         "inputs": {str(row): data.encoder.decode(x) for row, x in inputs},
     }
 
 
-def _records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
+def records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
+    """Return what is known of some rows: targets, predictions and how sure these are."""
     return records(_points_of(data, left_out, places))
 
 

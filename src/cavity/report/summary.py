@@ -31,8 +31,7 @@ def summarise(analysis: Analysis) -> list[str]:
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
         _indented(
-            "Which rows to check first?",
-            [*map(_suspect, analysis.suspects[:5]), *outlier_sentences(analysis)],
+            "Which rows to check first?", [*_suspects(analysis), *outlier_sentences(analysis)]
         ),
     ]
     return [line for lines in paragraphs if lines for line in (*lines, "")]
@@ -167,6 +166,17 @@ def curve_lines(about: Record) -> list[str]:
         reached = "out of reach" if rows is None else f"expected from {rows:,} rows on"
         lines.append(f"The goal, {about['measure']} {about['goal']:g}, is {reached}.")
     return lines
+
+
+def _suspects(analysis: Analysis) -> list[str]:
+    w, what = analysis.wrong_labels, "labels" if analysis.is_classes else "outliers"
+    number = (
+        f"{'wrong ' * analysis.is_classes}{what}: about {w['count']:,} of {w['rows']:,} "
+        f"({w['level']:.0%} interval {w['low']:,} to {w['high']:,})"
+    )
+    # Of targets with Gaussian noise other sentences say which are outliers.
+    first = [number] if analysis.outliers is None else []
+    return [*first, *map(_suspect, analysis.suspects[:5])]
 
 
 def _suspect(found: Record) -> str:

@@ -7,8 +7,9 @@ from cavity.report.sections.baselines import baselines
 from cavity.report.sections.checks import checks
 from cavity.report.sections.common import agreeing, measures
 from cavity.report.sections.inputs import inputs
+from cavity.report.sections.labels import labels
 from cavity.report.sections.model import methods, more, now_and_twice, record
-from cavity.report.sections.predictions import certainty, labels, quality
+from cavity.report.sections.predictions import certainty, quality
 from cavity.report.sections.thresholds import thresholds
 from cavity.report.words import number, percent
 

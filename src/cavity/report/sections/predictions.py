@@ -1,4 +1,4 @@
-"""The sections on predictions: how good, how certain, and which labels they contradict."""
+"""The sections on predictions: how good, and how certain."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,6 @@ from cavity.report.sections.common import (
     share_cell,
     word_cell,
 )
-from cavity.report.sections.outliers import outlier_blocks
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -215,7 +214,7 @@ def certainty(a: Analysis) -> Section:
     ends = {"from": ("lower", show), "to": ("upper", show)}
     numbers = behind("sureness", bars, kind=("kind", word_cell), **ends, rows=("count", count_cell))
     figure = Figure("sureness", spec, caption, headline, numbers)
-    table = _example_table(a, "least-certain", "The least certain rows", a.least_certain)
+    table = example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
     return Section("certainty", title, headline, [Figures([figure]), table])
 
@@ -268,46 +267,7 @@ def _bars(kinds: dict[str, list[int]], edges: list[float]) -> list[Record]:
     return bars
 
 
-def labels(a: Analysis) -> Section:
-    """Return the section on suspicious labels."""
-    note = Note(
-        "Each row is predicted from all the others. A surprising row may be wrong, or rare, or "
-        "right where the model is wrong: look at it before you change it.",
-        quiet=True,
-    )
-    if a.is_classes:
-        headline = _class_headline(a)
-        doubt: Column = ("label probability", "probability_of_label", share_cell)
-    else:
-        first = a.suspects[0]
-        headline = (
-            f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
-            f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
-            f"{number(abs(first['z']), 2)} standard deviations away."
-        )
-        doubt = ("deviations off", "z", cell)
-    table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
-    return Section(
-        "labels", "Which labels look wrong?", headline, [table, *outlier_blocks(a), note]
-    )
-
-
-def _class_headline(a: Analysis) -> str:
-    first = a.suspects[0]
-    if first["probability_of_label"] >= 0.5:
-        return "None: every row has the label that the other rows predict."
-    headline = (
-        f"Check row {first['row']} first: given the other rows, its label {first['label']} has a "
-        f"probability of {percent(first['probability_of_label'], 1)}."
-    )
-    wrong = sum(r["probability_of_label"] < 0.1 for r in a.suspects)
-    if wrong > 1:
-        least = "At least " if wrong == len(a.suspects) else ""
-        headline += f" {least}{wrong} labels have a probability below 10 %."
-    return headline
-
-
-def _example_table(
+def example_table(
     a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
 ) -> HtmlTable:
     """Return a table of rows: target, prediction, more columns, and the most important inputs."""
