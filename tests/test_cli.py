@@ -137,9 +137,10 @@ def test_predict_repeats_the_fitted_model(folder, capsys, target):
 
 def test_each_class_keeps_its_own_kernel_in_a_file(tmp_path):
     """Of three classes, each with its own hyperparameters, a file loses none."""
-    data = prepare(read_table("wine"))
-    fitted, _ = fit_model(data, Settings("rbf"))
-    save_model(tmp_path / "m", data, fitted, Settings("rbf"))
+    data, settings = prepare(read_table("wine")), Settings("rbf", inference="ensemble")
+    fitted, _ = fit_model(data, settings)
+    assert len(fitted.kernel_.kernels) == 3
+    save_model(tmp_path / "m", data, fitted, settings)
     again = load_model(tmp_path / "m").estimator
     # Written and read digit by digit.
     np.testing.assert_allclose(again.kernel_.theta, fitted.kernel_.theta, rtol=1e-12)
@@ -387,8 +388,12 @@ def test_suspects_are_ranked_by_doubt(folder):
     """Suspects come by falling doubt, and are shown with their inputs as in the table."""
     data = prepare(read_table("pima"))
     found = analyse(data, Settings("rbf"))
-    shown = [row["probability_of_label"] for row in found.suspects]
-    assert shown == sorted(found.points["probability_of_label"])[:10]
+    likely = [row["wrong"] for row in found.suspects]
+    assert likely == sorted(likely, reverse=True)
+    contradicted = np.array(found.points["label"]) != np.array(found.points["prediction"])
+    assert len(likely) >= max(10, contradicted.sum())
+    low, high = found.wrong_labels["low"], found.wrong_labels["high"]
+    assert low <= found.wrong_labels["count"] <= high <= found.wrong_labels["rows"] == 200
     certain = [row["probability"] for row in found.least_certain]
     assert certain == sorted(found.points["probability"])[:10]
     frame = read_table("pima").frame
@@ -399,6 +404,37 @@ def test_suspects_are_ranked_by_doubt(folder):
     found = analyse(prepare(read_table("good.csv"), "q", drop=["t"]), Settings("rbf"))
     off = [abs(row["z"]) for row in found.suspects]
     assert off == sorted(off, reverse=True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
+@pytest.mark.parametrize("target", ["t", "q"])
+def test_all_suspects_in_a_file(folder, capsys, suffix, target):
+    """Every suspect is in the file, with its probability, a suggestion and the rows against it."""
+    other = "q" if target == "t" else "t"
+    fit = ["good.csv", "--target", target, "--drop", other, "--kernel", "rbf"]
+    few = ["--no-comparison", "--no-baselines", "--json"]
+    file = folder / f"wrong.{suffix}"
+    code, out, err = run(capsys, "report", *fit, *few, "--suspects", str(file))
+    assert (code, err) == (0, "")
+    shown = json.loads(out)["suspects"]
+    read = {"csv": pl.read_csv, "parquet": pl.read_parquet, "json": pl.read_json}[suffix]
+    frame = read(file)
+    assert frame["row"].to_list() == [line["row"] for line in shown]
+    np.testing.assert_allclose(frame["wrong"], [line["wrong"] for line in shown], atol=1e-9)
+    first = shown[0]["reasons"][0]
+    assert 1 <= first["row"] <= 200
+    if suffix != "json":
+        assert frame["reasons"][0].startswith(f"{first['row']} ({first['share']:.0%})")
+    if target == "q":
+        assert all(line["low"] < line["suggestion"] < line["high"] for line in shown)
+
+
+def test_suspects_need_a_format(folder, capsys):
+    """A name without a known ending is refused before any work, and so is the table itself."""
+    code, _, err = run(capsys, "report", "good.csv", *FIT, "--suspects", "wrong.txt")
+    assert code == 2
+    assert ".json" in err
+    assert run(capsys, "report", "good.csv", *FIT, "--suspects", "good.csv")[0] == 2
 
 
 @pytest.mark.slow

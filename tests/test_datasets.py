@@ -13,18 +13,20 @@ from sklearn.utils import Bunch
 from cavity import datasets
 
 DATA = files("cavity.datasets") / "data"
-LOADERS = {
-    name: getattr(datasets, f"load_{name}")
-    for name in ("pima", "crabs", "sonar", "boston", "abalone")
-}
+LOADERS = {name: getattr(datasets, f"load_{name}") for name in datasets.SPECS}
 SHAPES = {
     "pima": (200, 7),
     "crabs": (200, 6),
     "sonar": (208, 60),
     "boston": (506, 13),
     "abalone": (4177, 10),
+    "coal": (112, 1),
+    "insurance": (64, 9),
+    "arthritis": (84, 3),
+    "outliers": (150, 1),
 }
-TABLES = ("pima_tr", "pima_te", "crabs", "sonar", "boston", "abalone")
+TABLES = ("pima_tr", "pima_te", "crabs", "sonar", "boston", "abalone", "coal", "coal_dates")
+TABLES += ("insurance", "arthritis", "outliers")
 by_name = pytest.mark.parametrize("name", LOADERS)
 # (data set, CSV column of the target) for the classification tables.
 CLASSES = [("pima", "type"), ("crabs", "sex"), ("sonar", "Class")]
@@ -89,9 +91,9 @@ def test_class_codes_stand_for_the_labels_of_the_file(name, column):
     assert list(bunch.target_names[bunch.target]) == list(table(bunch.filename)[column])
 
 
-@pytest.mark.parametrize("name", ["boston", "abalone"])
-def test_regression_targets_are_real(name):
-    """Regression targets are floats and carry no class names."""
+@pytest.mark.parametrize("name", ["boston", "abalone", "coal", "insurance", "outliers"])
+def test_numeric_targets_are_real(name):
+    """Quantities and counts are floats and carry no class names."""
     bunch = LOADERS[name]()
     assert bunch.target.dtype == np.float64
     assert "target_names" not in bunch
@@ -142,6 +144,41 @@ def test_abalone_sex_is_one_hot_and_comes_first():
     letters = np.array(["M", "F", "I"])[bunch.data[:, :3].argmax(axis=1)]
     assert list(letters) == list(table("abalone.csv")["sex"])
     assert (bunch.data[:, :3].sum(axis=1) == 1).all()
+
+
+def test_disasters_are_counted_by_year():
+    """The years' counts are those of the 191 dates, with the middle of the year as feature."""
+    coal = datasets.load_coal()
+    assert len(coal.dates) == coal.target.sum() == 191
+    years, counts = np.unique(np.floor(coal.dates), return_counts=True)
+    found = dict(zip(coal.data[:, 0], coal.target, strict=True))
+    assert all(found[year + 0.5] == count for year, count in zip(years, counts, strict=True))
+    assert np.all(np.diff(coal.data[:, 0]) == 1.0)
+
+
+def test_claims_have_their_exposure():
+    """The number of policyholders is an exposure and not a feature."""
+    bunch = datasets.load_insurance()
+    np.testing.assert_array_equal(bunch.exposure, table("insurance.csv")["Holders"])
+    assert "Holders" not in bunch.feature_names
+    assert (bunch.target <= bunch.exposure).all()
+
+
+def test_improvement_is_in_its_order():
+    """The classes are not in the alphabet's order, but in that of the improvement."""
+    bunch = datasets.load_arthritis()
+    assert list(bunch.target_names) == ["None", "Some", "Marked"]
+    assert np.bincount(bunch.target).tolist() == [42, 14, 28]
+
+
+def test_nine_outliers_are_known():
+    """The rows marked as wrong are off the curve by one or more, and the others are not."""
+    bunch = datasets.load_outliers()
+    x, y = bunch.data[:, 0], bunch.target
+    clean = 0.3 + 0.4 * x + 0.5 * np.sin(2.7 * x) + 1.1 / (1.0 + x**2)
+    assert bunch.wrong.sum() == 9
+    # The noise has a standard deviation of 0.1, and outliers are off by one to three.
+    np.testing.assert_array_equal(np.abs(y - clean) > 0.5, bunch.wrong)
 
 
 def test_known_rows():
@@ -196,7 +233,7 @@ def test_list_datasets_tells_shape_and_task():
     for name, info in listing.items():
         bunch = LOADERS[name](**({"subset": "all"} if name == "pima" else {}))
         assert (info.n_rows, info.n_features) == bunch.data.shape
-        assert (info.task == "classification") == ("target_names" in bunch)
+        assert (info.task in ("classification", "ordinal")) == ("target_names" in bunch)
         assert info.description
         assert "\n" not in info.description
 
@@ -221,6 +258,6 @@ def test_provenance_file_names_every_table_with_its_true_size(stem):
 
 
 def test_no_table_is_shipped_undocumented():
-    """The data folder holds the six known tables, the provenance note and nothing else."""
+    """The data folder holds the known tables, the provenance note and nothing else."""
     names = {entry.name for entry in DATA.iterdir()}
     assert names == {"README.md", *(f"{stem}.csv" for stem in TABLES)}

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from cavity import GaussianProcessClassifier, learning_curve, simulate_learning_curve
+from cavity.model_selection.distribution import ForecastDistribution
 from cavity.model_selection.forecast import ErrorTrend, forecast_sizes, sampling_error
-from cavity.model_selection.forecast_law import ForecastLaw
 
 SIZES = forecast_sizes(200)
 CLF = GaussianProcessClassifier(4.0 * RBF(1.5), optimizer=None)
@@ -116,11 +116,13 @@ def test_probability_is_of_the_law_of_the_interval(seed, positive):
     trend = noisy_trend(seed, positive)
     for level in (0.5, 0.8, 0.9, 0.99):
         for n in (150.0, 200.0, 400.0, 1e4):
-            found, law = trend(n, level), trend.law(n)
-            assert law.probability(float(found.value)) == pytest.approx(0.5, abs=1e-9)
-            assert law.probability(float(found.high)) == pytest.approx(0.5 + level / 2, abs=1e-9)
+            found, chances = trend(n, level), trend.distribution(n)
+            assert chances.probability(float(found.value)) == pytest.approx(0.5, abs=1e-9)
+            assert chances.probability(float(found.high)) == pytest.approx(
+                0.5 + level / 2, abs=1e-9
+            )
             if found.low > 0.0 or not positive:
-                below = law.probability(float(found.low))
+                below = chances.probability(float(found.low))
                 assert below == pytest.approx(0.5 - level / 2, abs=1e-9)
 
 
@@ -130,7 +132,7 @@ def test_probability_grows_with_goal_and_rows(seed):
     trend = noisy_trend(seed)
     sizes = np.geomspace(trend.last, 100.0 * trend.last, 200)
     goals = np.linspace(0.0, 1.0, 101)
-    p = np.stack([trend.law(sizes).probability(goal) for goal in goals])
+    p = np.stack([trend.distribution(sizes).probability(goal) for goal in goals])
     assert np.all(np.diff(p, axis=0) >= 0.0)
     # At the very end of the data what the best fit misses there may still rise as it fades.
     assert np.all(np.diff(p, axis=1) >= -2e-3)
@@ -138,17 +140,17 @@ def test_probability_grows_with_goal_and_rows(seed):
 
 def test_certain_forecast():
     """Without any uncertainty a goal is met or not."""
-    law = ForecastLaw(np.array([0.2, 0.3]), np.zeros(2), np.zeros(2), 0.0)
-    assert_allclose(law.probability(0.25), [1.0, 0.0])
-    assert_allclose(law.quantile(0.9), [0.2, 0.3])
+    chances = ForecastDistribution(np.array([0.2, 0.3]), np.zeros(2), np.zeros(2), 0.0)
+    assert_allclose(chances.probability(0.25), [1.0, 0.0])
+    assert_allclose(chances.quantile(0.9), [0.2, 0.3])
 
 
 def test_goals_beyond_all_values():
     """Every error rate is at most one, and none is below zero."""
-    law = ForecastLaw(np.array(0.5), np.array(0.1), np.array(0.1), 0.5, 0.0, 1.0)
-    assert law.probability(1.0) == 1.0
-    assert law.probability(-0.01) == 0.0
-    assert 0.0 < law.probability(0.0) < law.probability(0.99) < 1.0
+    chances = ForecastDistribution(np.array(0.5), np.array(0.1), np.array(0.1), 0.5, 0.0, 1.0)
+    assert chances.probability(1.0) == 1.0
+    assert chances.probability(-0.01) == 0.0
+    assert 0.0 < chances.probability(0.0) < chances.probability(0.99) < 1.0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -159,7 +161,11 @@ def test_size_for_a_probability(seed):
     target = float(0.5 * (start + end)) + 0.01
     assert trend.size_for(target, 0.5) == trend.size_for(target)
     n = trend.size_for(target, 0.6)
-    assert trend.law(n).probability(target) >= 0.6 > trend.law(n - 1).probability(target)
+    assert (
+        trend.distribution(n).probability(target)
+        >= 0.6
+        > trend.distribution(n - 1).probability(target)
+    )
     assert n > trend.size_for(target)
 
 

@@ -36,6 +36,15 @@ def test_probabilities_are_calibrated():
     assert found.wrong[np.abs(errors) < 0.5].max() < 0.1
 
 
+def test_nothing_is_too_far_off():
+    """The farther off, the likelier an outlier, beyond any size that the others suggest."""
+    errors, _ = drawn(300, 0.1, np.random.default_rng(4))
+    found = outliers(np.append(errors, [1e2, 1e4, 1e8]))
+    assert np.all(found.wrong[-3:] > 0.999)
+    order = np.argsort(np.abs(errors))
+    assert np.all(np.diff(found.wrong[order]) >= -1e-12)
+
+
 def test_unit_of_the_errors_does_not_matter():
     """A model that expects errors ten times as large finds the same outliers."""
     errors, _ = drawn(150, 0.1, np.random.default_rng(3))

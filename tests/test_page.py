@@ -115,9 +115,9 @@ def test_numbers_are_those_of_the_estimator(pages):
 
 @pytest.mark.parametrize("name", ["pima", *NAMES])
 def test_page_is_small_and_alone(pages, name):
-    """A page has under three megabytes and refers to nothing outside itself."""
+    """A page has at most a megabyte and a half and refers to nothing outside itself."""
     text = pages(name).read_text("utf-8")
-    assert len(text.encode()) < 3_000_000
+    assert len(text.encode()) < 1_500_000
     assert not re.search(r"<(?:link|img|iframe)\b|<script[^>]*\bsrc=|@import|url\(", text[:30_000])
 
 

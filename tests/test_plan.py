@@ -85,6 +85,14 @@ def test_units_of_goals(of_targets):
     each = [goal_of(of_targets, **{name: value}) for name, value in same]
     assert {goal.measure for goal in each} == {"error"}
     assert_allclose([goal.value for goal in each], 9.0, rtol=1e-12)
+    ahead = of_targets.forecast([100, 200])
+    error, rmse, r2 = (goal.shown(ahead) for goal in each)
+    assert_allclose(error[1:], ahead[1:])
+    assert_allclose(np.square(rmse[1:]), ahead[1:])
+    assert_allclose(
+        1.0 - np.array(r2[1:]), np.array([ahead.value, ahead.high, ahead.low]) / y.var()
+    )
+    assert "R² of at least" in repr(plan(of_targets, r2=0.5))
 
 
 @pytest.mark.parametrize("classes", [True, False])

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve, suggest
-from cavity.likelihoods import Probit
+from cavity.likelihoods import Ordinal, Probit
 from cavity.model_selection.outcomes import ClassOutcomes, Prospect
 
 SMOOTH = 2.0 * RBF(1.2)
@@ -176,6 +176,24 @@ def test_several_classes_count_half_of_each(problem):
         assert found == pytest.approx(0.5 * sum(parts), rel=1e-10)
 
 
+def test_classes_in_order_are_labels_of_one_function(problem):
+    """Of ordered classes, a row's gain is the mean fall of the entropy over refits with each."""
+    X, _, pool, target = problem
+    z, kernel = np.digitize(X[:, 0], [-0.5, 0.5]), 1.0 * RBF(1.5)
+    known = Ordinal(thresholds=(-0.5, 0.5), thresholds_bounds="fixed")
+
+    def fit(X, z):
+        return classifier(X, z, kernel, likelihood=known)
+
+    clf = fit(X, z)
+    now, row = entropy(clf.predict_proba(target)).mean(), pool[0]
+    p = clf.predict_proba(row[None])[0]
+    after = [fit(np.vstack([X, row]), np.append(z, c)).predict_proba(target) for c in range(3)]
+    truth = now - p @ [entropy(part).mean() for part in after]
+    # As for two classes.
+    assert suggest(clf, row[None], 1, X_target=target).gain == pytest.approx(truth, rel=0.15)
+
+
 def test_equal_rows_are_worth_one_random_row_each():
     """Where every row of the pool is as good as any other, each is worth one random row."""
     X = 100.0 * np.arange(30.0)[:, None]
@@ -267,6 +285,8 @@ def test_what_cannot_be_asked(problem):
         suggest(clf, np.ones((5, 3)), 2)
     with pytest.raises(ValueError, match=r"3 features, but .* expecting 2"):
         suggest(clf, pool, 2, X_target=np.ones((5, 3)))
+    with pytest.raises(ValueError, match="curve must be what learning_curve returns; got int"):
+        suggest(clf, pool, 2, curve=3)
     with pytest.raises(NotFittedError, match="call fit first"):
         suggest(GaussianProcessClassifier(), pool, 2)
     with pytest.raises(ValueError, match="suggest needs a cavity"):

@@ -66,6 +66,27 @@ def test_table_of_suspects():
         assert (suspect.suggestion != suspect.label) == (suspect.probability < 0.5)
 
 
+def test_promised_precision():
+    """A curve chooses as many examples as asked for, and says how many labels are wrong."""
+    X, y, wrong = flipped_crabs(0)
+    curve = crabs_curve(X, y)
+    found = curve.suspects(precision=0.5)
+    assert np.mean(wrong[[s.index for s in found]]) == pytest.approx(0.5, abs=0.15)
+    assert found.count_interval[0] <= wrong.sum() <= found.count_interval[1]
+    assert found[-1].precision >= 0.5
+    assert len(curve.suspects(3, precision=0.5)) == 3
+    assert "Wrong labels: about" in repr(found)
+
+
+def test_promises_need_all_probabilities():
+    """Of three classes a curve keeps too little to say how likely a label is wrong."""
+    X = np.arange(30.0)[:, None]
+    model = GaussianProcessClassifier(4.0 * RBF(5.0), optimizer=None)
+    curve = learning_curve(model, X, np.repeat([0, 1, 2], 10), train_sizes=[30])
+    with pytest.raises(ValueError, match="find_suspects"):
+        curve.suspects(precision=0.5)
+
+
 def test_wrong_target_comes_first():
     """A target that is off by many standard deviations is the first suspect of a regressor."""
     rng = np.random.default_rng(0)
@@ -78,6 +99,7 @@ def test_wrong_target_comes_first():
     assert first.index == 17
     assert first.label == y[17]
     assert first.suggestion == pytest.approx(np.sin(X[17, 0]), abs=0.3)  # three noise deviations
+    assert curve.suspects(precision=0.9)[0].index == 17
 
 
 @pytest.mark.parametrize("k", [0, 201])

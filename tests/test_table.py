@@ -174,17 +174,22 @@ def test_a_stray_word_among_numbers_is_pointed_at():
     [
         ([0.5, 1.0] * 20, "regression"),
         (list(range(N)), "regression"),
-        ([float(i % 20) for i in range(N)], "classification"),
+        ([float(i % 20) for i in range(N)], "regression"),
+        ([i % 7 for i in range(N)], "ordinal"),
+        ([0, 0, 1, 0, 5, 1, 2, 3] * 5, "counts"),
+        ([i % 2 for i in range(N)], "classification"),
         ([i % 3 for i in range(N)], "classification"),
         ([True, False] * 20, "classification"),
         (["b", "a"] * 20, "classification"),
     ],
 )
 def test_the_task_follows_from_the_target(values, task):
-    """Fractions or more than twenty numbers are a quantity, everything else is a class."""
+    """Fractions and many numbers are a quantity; what whole numbers are taken as, a note says."""
     made = table(y=values)
     data = prepare(made, "y", drop=["t"])
     assert data.task == task
+    guessed = 2 < len(set(values)) <= 20 and not isinstance(values[0], str)
+    assert any(f"--task {task}" in note for note in data.notes) == guessed
     if task == "classification":
         assert data.classes == tuple(sorted(set(values)))
         assert [data.classes[code] for code in data.y] == values

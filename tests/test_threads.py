@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from cavity.arrays import is_small, lapack, threads
 from cavity.cli import main
@@ -62,6 +62,25 @@ def test_small_matrices_are_computed_by_one_thread(folder, seen, capsys, command
     capsys.readouterr()
     assert len(seen) > 50
     assert set(seen) == {1}
+
+
+def test_simpler_models_use_one_thread(folder, capsys, monkeypatch):
+    """The models that a report compares with have one thread on few rows, in BLAS and OpenMP."""
+    from sklearn.ensemble import HistGradientBoostingClassifier as Boosting
+
+    found, fit = [], Boosting.fit
+
+    def watched(self, *arguments, **options):
+        found.append({lib.num_threads for lib in ThreadpoolController().lib_controllers})
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(Boosting, "fit", watched)
+    with threadpool_limits(2):
+        words = ["report", "t.csv", "--target", "t", "--drop", "q", "--kernel", "rbf", "--json"]
+        assert main(words) == 0
+    capsys.readouterr()
+    assert found
+    assert all(counts == {1} for counts in found)
 
 
 def test_large_matrices_have_all_threads():

@@ -29,15 +29,15 @@ def one_draw(name: str, seed: int) -> list[dict[str, Any]]:
         for what in MEASURES:
             case = {"set": name, "kind": kind, "draw": seed, "n": n, "times": factor}
             truth = {"measure": what, "truth": scores[what], "alone": _alone(kind, rows)[what]}
-            found.append({**case, **truth, **_law(trends[what], factor * n)})
+            found.append({**case, **truth, **_distribution(trends[what], factor * n)})
     seconds = round(time.process_time() - begin, 2)
     return [{**row, "seconds": seconds} for row in found]
 
 
-def _law(trend: ErrorTrend, n: int) -> dict[str, float]:
+def _distribution(trend: ErrorTrend, n: int) -> dict[str, float]:
     """Return what is stated, to twelve digits of what `curve.probability` uses."""
-    law = trend.law(np.array(float(n)))
-    return {key: float(f"{float(value):.12g}") for key, value in law._asdict().items()}
+    found = trend.distribution(np.array(float(n)))
+    return {key: float(f"{float(value):.12g}") for key, value in found._asdict().items()}
 
 
 def _refitted(kind: str, rows: Draw, n: int) -> dict[str, float]:

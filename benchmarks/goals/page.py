@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.goals.cases import MEASURES
 from benchmarks.goals.sets import FACTORS, REPORTED
 from benchmarks.tables import markdown
-from cavity.model_selection.forecast_law import ForecastLaw
+from cavity.model_selection.distribution import ForecastDistribution
 
 __all__ = ["Case", "cases_of", "goals_of", "page"]
 
@@ -46,15 +46,15 @@ def cases_of(rows: Rows) -> list[Case]:
     for some in _groups(rows, lambda row: (row["set"], row["measure"])).values():
         goals = goals_of(some)
         for row in some:
-            stated = _law(row).probability(goals)
+            stated = _distribution(row).probability(goals)
             met = row["truth"] <= goals
             found += [Case(row, *pair) for pair in zip(stated.tolist(), met.tolist(), strict=True)]
     return found
 
 
-def _law(row: dict[str, Any]) -> ForecastLaw:
+def _distribution(row: dict[str, Any]) -> ForecastDistribution:
     sides = (np.array(row[key]) for key in ("value", "below", "above"))
-    return ForecastLaw(*sides, row["sampling"], row["lowest"], row["highest"])
+    return ForecastDistribution(*sides, row["sampling"], row["lowest"], row["highest"])
 
 
 def _groups(rows: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:

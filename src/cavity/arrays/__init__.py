@@ -32,13 +32,14 @@ from cavity.arrays.standard import (
     same_kind,
     to_numpy,
 )
-from cavity.arrays.threads import is_small, one_thread, side_by_side, threads_for
+from cavity.arrays.threads import all_threads_for, is_small, one_thread, side_by_side, threads_for
 
 __all__ = [
     "Array",
     "NotPositiveDefiniteError",
     "add_outer",
     "add_to_diagonal",
+    "all_threads_for",
     "cholesky",
     "clip",
     "column_square_sums",

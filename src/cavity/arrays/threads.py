@@ -6,7 +6,7 @@ Several threads of BLAS spin while they wait for each other.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache, partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -35,6 +35,16 @@ def is_small(n: int) -> bool:
 def threads_for(n: int) -> AbstractContextManager[Any]:
     """Return a context in which BLAS has as many threads as matrices of n rows can use."""
     return one_thread() if is_small(n) else nullcontext()
+
+
+@contextmanager
+def all_threads_for(n: int) -> Iterator[None]:
+    """Return the same context, also for compiled loops (OpenMP), as in scikit-learn's trees."""
+    with threads_for(n), ExitStack() as stack:
+        if is_small(n):
+            # Not the controller from before: the library may have been loaded since.
+            stack.enter_context(ThreadpoolController().limit(limits=1, user_api="openmp"))
+        yield
 
 
 @contextmanager

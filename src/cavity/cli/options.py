@@ -28,10 +28,12 @@ from cavity.estimators.validation import check_offers
 from cavity.inference import METHODS, method
 from cavity.likelihoods import Probit, likelihood
 from cavity.tables.model import WORDS, Settings, parse_kernel
+from cavity.tables.offsets import Offset
 from cavity.tables.output import check_writable, to_json
 from cavity.tables.prepare import Prepared, prepare
 from cavity.tables.read import read_table
 from cavity.tables.table import faster
+from cavity.tables.task import TASKS, WITH_CLASSES
 
 _CLASS_METHODS = sorted(name for name, cls in METHODS.items() if cls.serves(Probit()))
 
@@ -121,6 +123,36 @@ def _test_size(context: Any, parameter: Any, size: float) -> float:
     return size
 
 
+def _words(context: Any, parameter: Any, text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(word.strip() for word in text.split(","))
+
+
+def _task_of(options: dict[str, Any]) -> str | None:
+    """Return the task that the options say or imply; refuse those that do not go together."""
+    task: str | None = options["task"]
+    added = [name for name in ("exposure", "offset") if options[name] is not None]
+    implied = {"--order": "ordinal" if options["order"] else None}
+    implied["--exposure"] = "counts" if options["exposure"] else None
+    problem = ""
+    for option, needed in implied.items():
+        if needed is not None and task not in (None, needed):
+            problem = f"{option} is for --task {needed}, not for --task {task}."
+        task = needed or task
+    if len(added) == 2:
+        problem = "give --exposure or --offset, not both: the log of an exposure is an offset."
+    elif added and task in WITH_CLASSES:
+        problem = f"--{added[0]} is not for --task {task}."
+    if problem:
+        raise click.UsageError(problem, click.get_current_context())
+    return task
+
+
+def _offset_of(options: dict[str, Any]) -> Offset | None:
+    """Return the column that is added to the latent function."""
+    column = options["exposure"] or options["offset"]
+    return Offset(column, is_exposure=options["exposure"] is not None) if column else None
+
+
 def whole_numbers(context: Any, parameter: Any, text: str | None) -> list[int] | None:
     """Return the sizes in a text such as 50,100,200."""
     if text is None:
@@ -156,9 +188,26 @@ table_options = _options(
     click.option("--target", metavar="COLUMN", help="Column to predict."),
     click.option(
         "--task",
-        type=click.Choice(["classification", "regression"]),
-        help="By default regression if the target is numeric and has fractions or more than 20 "
-        "different values.",
+        type=click.Choice(TASKS),
+        help="What the target is: classes, a quantity, counts, classes in an order, or a quantity "
+        "with outliers. By default a rule decides and, if it could be wrong, says so.",
+    ),
+    click.option(
+        "--order",
+        callback=_words,
+        metavar="A,B,...",
+        help="The classes of --task ordinal, the lowest first; numbers have their own order.",
+    ),
+    click.option(
+        "--exposure",
+        metavar="COLUMN",
+        help="For counts: what they are in proportion to, such as a time or an area.",
+    ),
+    click.option(
+        "--offset",
+        metavar="COLUMN",
+        help="A column that is added to the latent function as it is: for counts, to the log of "
+        "their mean.",
     ),
     click.option(
         "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
@@ -199,13 +248,13 @@ table_options = _options(
         "--inference",
         type=click.Choice(_CLASS_METHODS),
         default="ep",
-        help="For classification; regression is exact.",
+        help="For classes and counts; regression is exact.",
     ),
     click.option(
         "--likelihood",
         type=click.Choice(["probit", "logit", "step"]),
         default="probit",
-        help="For classification; regression has Gaussian noise.",
+        help="For classification; other tasks have their own.",
     ),
     click.option(
         "--restarts",
@@ -237,14 +286,16 @@ def opened(options: dict[str, Any]) -> Iterator[tuple[Terminal, Prepared, Settin
         check_offers(likelihood(options["likelihood"]), method(options["inference"]))
     except ValueError as error:
         raise click.UsageError(str(error), click.get_current_context()) from error
+    task = _task_of(options)
     modelling = ("kernel", "inference", "likelihood", "restarts", "seed", "inducing")
     settings = Settings(**{name: options[name] for name in modelling})
     with Terminal(quiet=options["quiet"], as_json=options["as_json"]) as terminal:
         terminal.stage(f"reading {options['table']}")
-        reading = ("target", "task", "drop", "keep", "max_rows", "test_size", "seed")
+        reading = ("target", "drop", "keep", "max_rows", "test_size", "seed", "order")
         table = faster(read_table(options["table"], terminal, options["encoding"]))
         try:
-            data = prepare(table, **{name: options[name] for name in reading})
+            given = {name: options[name] for name in reading} | {"task": task}
+            data = prepare(table, offset=_offset_of(options), **given)
             yield terminal, data, settings
         finally:
             table.close()

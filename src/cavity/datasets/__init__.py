@@ -17,8 +17,12 @@ __all__ = [
     "DatasetInfo",
     "list_datasets",
     "load_abalone",
+    "load_arthritis",
     "load_boston",
+    "load_coal",
     "load_crabs",
+    "load_insurance",
+    "load_outliers",
     "load_pima",
     "load_sonar",
 ]
@@ -34,7 +38,7 @@ class DatasetInfo(NamedTuple):
     n_rows, n_features : int
         Shape of the design matrix with everything loaded.
     task : str
-        ``"classification"`` or ``"regression"``.
+        "classification", "regression", "counts" or "ordinal".
     description : str
         One line.
     """
@@ -55,6 +59,8 @@ class DatasetSpec:
     description: str
     indicators: tuple[tuple[str, str], ...] = ()  # (column, level): a 0/1 feature, placed first
     unused: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()  # of the classes, the lowest first
+    exposure: str | None = None  # what counts are in proportion to
 
 
 SPECS = {
@@ -92,6 +98,36 @@ SPECS = {
         "growth rings of abalones from sex, size and weight",
         indicators=(("sex", "M"), ("sex", "F"), ("sex", "I")),
     ),
+    "coal": DatasetSpec(
+        ("coal.csv",), "disasters", "counts", "disasters in British coal mines, 1851 to 1962"
+    ),
+    "insurance": DatasetSpec(
+        ("insurance.csv",),
+        "Claims",
+        "counts",
+        "claims of groups of policyholders, in proportion to the size of the group",
+        indicators=(
+            *(("Group", size) for size in ("<1l", "1-1.5l", "1.5-2l", ">2l")),
+            *(("Age", years) for years in ("<25", "25-29", "30-35", ">35")),
+        ),
+        exposure="Holders",
+    ),
+    "arthritis": DatasetSpec(
+        ("arthritis.csv",),
+        "Improved",
+        "ordinal",
+        "improvement (none, some, marked) of patients with arthritis in a trial",
+        indicators=(("Treatment", "Treated"), ("Sex", "Male")),
+        unused=("ID",),
+        order=("None", "Some", "Marked"),
+    ),
+    "outliers": DatasetSpec(
+        ("outliers.csv",),
+        "y",
+        "regression",
+        "made up: a curve with nine outliers",
+        unused=("wrong",),
+    ),
 }
 
 _PIMA_FILES = {"train": ("pima_tr.csv",), "test": ("pima_te.csv",), "all": SPECS["pima"].files}
@@ -110,14 +146,17 @@ def _columns(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _features(spec: DatasetSpec, columns: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
     levels = {f"{c}_{level}": np.array(columns[c]) == level for c, level in spec.indicators}
-    skipped = {spec.target, *spec.unused, *(c for c, _ in spec.indicators)}
+    skipped = {spec.target, spec.exposure, *spec.unused, *(c for c, _ in spec.indicators)}
     measured = {c: np.array(v) for c, v in columns.items() if c not in skipped}
     return {name: column.astype(np.float64) for name, column in (levels | measured).items()}
 
 
 def _target(spec: DatasetSpec, column: Sequence[str]) -> tuple[NDArray[Any], dict[str, Any]]:
-    if spec.task == "regression":
+    if spec.task in ("regression", "counts"):
         return np.array(column, dtype=np.float64), {}
+    if spec.order:
+        ranks = [spec.order.index(level) for level in column]
+        return np.array(ranks, dtype=np.int64), {"target_names": np.array(spec.order)}
     # Sorted, so that codes agree with `classes_` of a classifier fitted on the names.
     names, codes = np.unique(np.array(column), return_inverse=True)
     return codes.astype(np.int64), {"target_names": names}
@@ -237,6 +276,46 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     Parameters and entries are those of :func:`load_crabs`, without `target` and `target_names`.
     """
     return _load("abalone", SPECS["abalone"], return_X_y, as_frame)
+
+
+def load_coal(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the coal-mining disasters: 112 years, the number of disasters in each.
+
+    The feature `time` is the middle of the year. The Bunch also has `dates`, those of the 191
+    disasters in years. Parameters and other entries are those of :func:`load_boston`.
+    """
+    dates = np.array(_columns(["coal_dates.csv"])["date"], dtype=np.float64)
+    return _load("coal", SPECS["coal"], return_X_y, as_frame, dates=dates)
+
+
+def load_insurance(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the motor insurance claims: 64 groups of policyholders, 9 features, target `Claims`.
+
+    The Bunch also has `exposure`, the number of policyholders in each group: pass its logarithm as
+    ``offset``. Parameters and other entries are those of :func:`load_boston`.
+    """
+    spec = SPECS["insurance"]
+    exposure = np.array(_columns(spec.files)["Holders"], dtype=np.float64)
+    return _load("insurance", spec, return_X_y, as_frame, exposure=exposure)
+
+
+def load_arthritis(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the arthritis trial: 84 patients, 3 features, and how much they improved.
+
+    The classes are in their order: "None" (0), "Some" (1), "Marked" (2). Parameters and entries are
+    those of :func:`load_crabs`, without `target`.
+    """
+    return _load("arthritis", SPECS["arthritis"], return_X_y, as_frame)
+
+
+def load_outliers(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load a made-up curve with noise: 150 rows, one feature, nine of the targets outliers.
+
+    The Bunch also has `wrong`, which says which. Parameters and other entries are those of
+    :func:`load_boston`.
+    """
+    wrong = np.array(_columns(["outliers.csv"])["wrong"]) == "1"
+    return _load("outliers", SPECS["outliers"], return_X_y, as_frame, wrong=wrong)
 
 
 def list_datasets() -> dict[str, DatasetInfo]:

@@ -110,6 +110,13 @@ def loo_log_prob(model: FittedModel) -> Array:
     return shaped(found)
 
 
+def new_log_prob(model: FittedModel, X: Any, y: Array, offset: Any = None) -> Array:
+    """Return the log density (or probability) of new targets."""
+    [q] = model.latents(X, None, offset)
+    log_prob = model.likelihood.tilted((y - model.origin) / model.scale, q).log_z
+    return np.asarray(log_prob) - np.log(model.scale)
+
+
 def outlier_scores(model: FittedModel) -> Array:
     """Return how surprising each row's target is, given all the others."""
     [process], position = model.processes, _positions(model)

@@ -15,7 +15,9 @@ from cavity.kernels import Rule
 from cavity.likelihoods import Likelihood, Logit, Probit, likelihood
 from cavity.likelihoods.softmax import Softmax
 
-_METHODS = ("ep", "laplace", "variational", "naive")
+JOINT_METHODS = {"probit": ("ep", "laplace", "naive", "variational"), "logit": ("laplace",)}
+"""For each likelihood, the inferences that all classes as one problem go with."""
+_METHODS = JOINT_METHODS["probit"]
 
 
 def latents_of(classifier: Any, split: Coding) -> Latents:

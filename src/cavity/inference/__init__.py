@@ -4,7 +4,7 @@ from typing import Any
 
 from cavity.inference.base import METHODS, Method
 from cavity.inference.correction import second_order_correction
-from cavity.inference.ensemble import Ensemble
+from cavity.inference.ensemble import Ensemble, IndistinguishableError
 from cavity.inference.ep import EP
 from cavity.inference.exact import Exact
 from cavity.inference.laplace import Laplace
@@ -22,6 +22,7 @@ __all__ = [
     "Ensemble",
     "Exact",
     "Fit",
+    "IndistinguishableError",
     "Laplace",
     "Method",
     "Mixture",

@@ -93,9 +93,13 @@ def _factorised(likelihood: Likelihood, rows: Rows, prior: DensePrior) -> _Facto
     return _Factorised(inverse, half_log_det + 0.5 * log_det_copies, 1.0 / precision, noise)
 
 
+class IndistinguishableError(ValueError):
+    """Equal examples need a noise of their own, which the likelihood does not have."""
+
+
 def _refuse_indistinguishable(without_noise: bool, below_one: bool) -> None:
     if without_noise:
-        raise ValueError(
+        raise IndistinguishableError(
             "Ensemble mean field cannot tell equal examples apart without noise of their own: "
             'with sample weights use likelihood="probit", or a WhiteKernel and integer weights.'
         )

@@ -14,7 +14,7 @@ from cavity.likelihoods.probit import Probit, Step
 from cavity.likelihoods.quantiles import quantiles
 from cavity.likelihoods.shifted import Shifted, Trend
 from cavity.likelihoods.student_t import StudentT
-from cavity.likelihoods.surprise import surprise
+from cavity.likelihoods.surprise import cumulative, surprise
 
 __all__ = [
     "REGISTRY",
@@ -33,6 +33,7 @@ __all__ = [
     "Step",
     "StudentT",
     "Trend",
+    "cumulative",
     "likelihood",
     "quantiles",
     "surprise",

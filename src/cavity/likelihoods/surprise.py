@@ -46,16 +46,31 @@ def surprise(lik: Likelihood, y: Array, q: Marginals) -> Array:
     log_z, d1, d2 = (to_numpy(part) for part in lik.tilted(y, q))
     if lik.quadratic:
         return np.asarray(np.abs(d1) / np.sqrt(-d2))
-    base, at = lik.bare, Marginals(q.mean + lik.shift, q.variance)
-    [below] = averages(lambda f: [base.cdf(y, f)], at)
+    base = lik.bare
     atom = np.broadcast_to(base.has_mass(y), log_z.shape)
-    p = to_numpy(below) - np.where(atom, 0.5 * np.exp(log_z), 0.0)
+    p = cumulative(lik, y, q) - np.where(atom, 0.5 * np.exp(log_z), 0.0)
     with np.errstate(divide="ignore"):
         lower, upper = np.log(np.maximum(p, 0.0)), np.log1p(-np.minimum(p, 1.0))
         far = np.minimum(_log_tail(base, to_numpy(y), log_z, d1, atom), np.log(_LOST))
     log_tail = np.where(p < 0.5, lower, np.where(1.0 - p > _LOST, upper, far))
     # What is less likely than the smallest number that a float can hold is all alike.
     return np.asarray(-ndtri_exp(np.clip(log_tail, _SMALLEST, np.log(0.5))))
+
+
+def cumulative(lik: Likelihood, y: Array, q: Marginals) -> Array:
+    """Return P(Y ≤ y) under a Gaussian over f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.likelihoods import Gaussian, cumulative
+    >>> from cavity.sites import Marginals
+    >>> cumulative(Gaussian(1.0), np.array([1.0]), Marginals(np.array([1.0]), np.array([3.0])))
+    array([0.5])
+    """
+    base, at = lik.bare, Marginals(q.mean + lik.shift, q.variance)
+    [found] = averages(lambda f: [base.cdf(y, f)], at)
+    return np.asarray(to_numpy(found))
 
 
 def _log_tail(base: Likelihood, y: Array, log_z: Array, d1: Array, atom: Array) -> Array:

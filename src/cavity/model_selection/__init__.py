@@ -7,9 +7,9 @@ from cavity.model_selection.criteria import Criterion
 from cavity.model_selection.cross_validation import cross_val_tuned
 from cavity.model_selection.curve import LearningCurve, Source
 from cavity.model_selection.display import LearningCurveDisplay
+from cavity.model_selection.distribution import ForecastDistribution
 from cavity.model_selection.effect import FeatureEffect, feature_effect
 from cavity.model_selection.forecast import ErrorTrend, Forecast
-from cavity.model_selection.forecast_law import ForecastLaw
 from cavity.model_selection.goals import StatedGoal
 from cavity.model_selection.importance import (
     FeatureImportance,
@@ -32,7 +32,7 @@ __all__ = [
     "FeatureImportance",
     "FeatureShare",
     "Forecast",
-    "ForecastLaw",
+    "ForecastDistribution",
     "LearningCurve",
     "LearningCurveDisplay",
     "Plan",

@@ -57,9 +57,9 @@ def advise(curve: Any, goal: StatedGoal, probability: float, first: Criterion) -
 def _without_rows(curve: Any, goal: StatedGoal, first: Criterion) -> Advice:
     """Return the advice where rows do not help."""
     n = curve.source.inputs.n
-    floor = curve.forecast(np.inf, goal.measure).value
+    floor = float(goal.shown(curve.forecast(np.inf, goal.measure)).value)
     if first.rows is None:
-        why = f"No number of rows will do: they lead to about {floor:.3g}"
+        why = f"No number of rows will do: the {goal.what} ends at about {floor:.3g}"
     else:
         why = f"It would take {first.rows:,} rows, {first.rows / n:.0f} times the present ones"
     if not _inputs_help(curve):

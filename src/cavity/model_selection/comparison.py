@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import CompoundKernel
 
+from cavity.arrays import NotPositiveDefiniteError
 from cavity.estimators.classifier import GaussianProcessClassifier, start_from
 from cavity.estimators.columns import RowTable
 from cavity.estimators.fitted import fitted_model
+from cavity.estimators.joint import JOINT_METHODS
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import check_offers
-from cavity.inference import METHODS, method
+from cavity.inference import METHODS, IndistinguishableError, method
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods import likelihood as find_likelihood
 from cavity.model_selection.leave_one_out import loo_losses
@@ -58,6 +60,8 @@ def compare_inference(
     optimizer: Any = "fmin_l_bfgs_b",
     random_state: Any = None,
     offset: Any = None,
+    multi_class: str = "one_vs_rest",
+    normalize_y: bool = False,
 ) -> Comparison:
     """Fit several inference methods to the same data and return their results as one table.
 
@@ -74,6 +78,10 @@ def compare_inference(
         Names of the methods; by default all that work with the likelihood.
     offset : float or array-like of shape (n_samples,), optional
         What is added to each row's latent value.
+    multi_class : {"one_vs_rest", "multinomial"}, default "one_vs_rest"
+        How more than two classes are modelled, as in `GaussianProcessClassifier`.
+    normalize_y : bool, default False
+        Whether targets that are numbers are scaled first, as in `GaussianProcessRegressor`.
 
     Examples
     --------
@@ -86,12 +94,14 @@ def compare_inference(
     ['ensemble', 'ep', 'laplace', 'naive', 'sequential', 'variational']
     """
     model = find_likelihood(likelihood)
-    inference = _methods(model) if inference is None else inference
+    joint = multi_class == "multinomial" and model.support == "signs" and len(np.unique(y)) > 2
+    inference = _methods(model, joint) if inference is None else inference
     for name in inference:
         check_offers(model, method(name))
     labels = model.support in ("signs", "codes")
     form: Any = GaussianProcessClassifier if labels else GaussianProcessRegressor
     options = {"likelihood": likelihood, "optimizer": optimizer, "random_state": random_state}
+    options |= {"multi_class": multi_class} if labels else {"normalize_y": normalize_y}
     estimator = form(kernel, **options)
     if labels:
         return _of_classes(estimator, X, y, inference, offset)
@@ -116,11 +126,14 @@ def _of_classes(
     return Comparison(tuple(rows))
 
 
-def _methods(model: Likelihood) -> list[str]:
-    """Return the methods that a likelihood can be used with.
+def _methods(model: Likelihood, joint: bool) -> list[str]:
+    """Return the methods that a likelihood can be used with; ``joint`` for all classes at once.
 
     "mixture" serves log-concave likelihoods, too, but is the variational method there.
     """
+    if joint:
+        known = {find_likelihood(name): found for name, found in JOINT_METHODS.items()}
+        return sorted(known.get(model, ()))
     fitting = (name for name, cls in METHODS.items() if cls.needs in model.offers)
     return sorted(name for name in fitting if METHODS[name].serves(model))
 
@@ -145,7 +158,12 @@ def _row(estimator: Any, X: Any, y: Any, offset: Any) -> ComparisonRow:
     with warnings.catch_warnings():
         # Whether it converged is a column of the table.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, y, offset=offset)
+        try:
+            estimator.fit(X, y, offset=offset)
+        except (NotPositiveDefiniteError, IndistinguishableError):
+            # Some methods need the kernel's inverse, or a likelihood with noise of its own.
+            none = float("nan")
+            return ComparisonRow(estimator.inference, none, none, none, none, none, False)
     seconds = time.perf_counter() - begin
     loo = loo_losses(estimator, y)
     return ComparisonRow(

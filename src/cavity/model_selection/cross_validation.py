@@ -1,6 +1,7 @@
 """Cross-validation that tunes again in every fold."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,29 @@ def cross_val_tuned(
     >>> cross_val_tuned(GaussianProcessClassifier(100.0 * RBF(10.0)), X, y, cv=3).shape
     (200, 2)
     """
+    found = folds_asked(estimator, X, y, _answers, cv=cv, n_jobs=n_jobs, offset=offset)
+    return found if is_classifier(estimator) else (found[:, 0], found[:, 1])
+
+
+Ask = Callable[[Any, Array, Array, dict[str, Any], Array], Array]
+"""From a fitted model, inputs, targets and offset of rows that are new to it, and all targets, to
+columns of numbers."""
+
+
+def folds_asked(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    ask: Ask,
+    *,
+    cv: Any = 10,
+    n_jobs: int | None = None,
+    offset: Any = None,
+) -> Array:
+    """Return what models that were tuned and fitted without a row's fold answer about the row.
+
+    The parameters are those of `cross_val_tuned`.
+    """
     # The import takes a quarter of a second, which most programs can do without.
     from sklearn.model_selection import check_cv
 
@@ -69,12 +93,12 @@ def cross_val_tuned(
     folds = list(splitter.split(X, y))
     begin, offset = _from_here(estimator, y), check_offset(offset, len(y))
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_predict)(begin, X, y, train, test, offset) for train, test in folds
+        delayed(_asked)(begin, X, y, train, test, offset, ask) for train, test in folds
     )
     values = np.empty((len(y), found[0].shape[1]))
     for (_, test), part in zip(folds, found, strict=True):
         values[test] = part
-    return values if classes else (values[:, 0], values[:, 1])
+    return values
 
 
 def _from_here(estimator: Any, y: Array) -> Any:
@@ -90,8 +114,8 @@ def _from_here(estimator: Any, y: Array) -> Any:
     return copy
 
 
-def _predict(
-    estimator: Any, X: Array, y: Array, train: Array, test: Array, offset: Array | None
+def _asked(
+    estimator: Any, X: Array, y: Array, train: Array, test: Array, offset: Array | None, ask: Ask
 ) -> Array:
     step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
     given = {} if offset is None else {f"{step}offset": offset[train]}
@@ -100,8 +124,13 @@ def _predict(
         # A fold's trouble is not the table's.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = clone(estimator).fit(X[train], y[train], **given)
+    return ask(model, X[test], y[test], there, y)
+
+
+def _answers(model: Any, X: Array, y: Array, offset: dict[str, Any], every: Array) -> Array:
+    """Return class probabilities, or predictions and their standard deviations."""
     if not is_classifier(model):
-        return np.column_stack(model.predict(X[test], return_std=True, **there))
-    proba = np.full((len(test), len(np.unique(y))), np.finfo(float).tiny)
-    proba[:, np.searchsorted(np.unique(y), model.classes_)] = model.predict_proba(X[test], **there)
+        return np.column_stack(model.predict(X, return_std=True, **offset))
+    proba = np.full((len(X), len(np.unique(every))), np.finfo(float).tiny)
+    proba[:, np.searchsorted(np.unique(every), model.classes_)] = model.predict_proba(X, **offset)
     return proba

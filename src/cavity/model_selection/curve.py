@@ -11,8 +11,9 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.estimators.columns import columns
+from cavity.model_selection.curve_suspects import suspects_of_curve
 from cavity.model_selection.forecast import ErrorTrend, Forecast, one_goal
-from cavity.model_selection.suspects import Suspect, Suspects, most_doubtful
+from cavity.model_selection.suspects import Suspects, most_doubtful
 from cavity.resampling import Averages
 from cavity.resampling.scores import Losses, Scores
 
@@ -249,7 +250,7 @@ class LearningCurve:
     ) -> Any:
         """Return the probability that a goal is met with n training examples.
 
-        It is of one law with the intervals of `forecast`: a goal at the forecast itself is met with
+        It goes with the intervals of `forecast`: a goal at the forecast itself is met with
         probability one half. At ``n=np.inf`` it is that of the floor.
 
         Parameters
@@ -263,7 +264,7 @@ class LearningCurve:
         probability : float or ndarray
         """
         name, value = one_goal("probability", error=error, log_loss=log_loss)
-        found = self._trend(name).at(n).law(n).probability(value)
+        found = self._trend(name).at(n).distribution(n).probability(value)
         return float(found) if np.ndim(n) == 0 else found
 
     def size_for(
@@ -292,30 +293,23 @@ class LearningCurve:
             raise ValueError(f"measure must be 'error' or 'log_loss'; got {measure!r}.")
         return self.source.trend(measure)
 
-    def suspects(self, k: int = 10) -> Suspects:
+    def suspects(self, k: int | None = None, *, precision: float | None = None) -> Suspects:
         """Return the examples whose label the rest of the data contradicts most.
 
         Parameters
         ----------
-        k : int, default 10
-            Number of examples.
+        k : int, optional
+            Number of examples: 10 unless a precision is given.
+        precision : float, optional
+            As many examples as are expected to have wrong labels in this share, and how many labels
+            are wrong. For more than two classes `cavity.find_suspects` does that.
 
         Returns
         -------
         Suspects
             A table of these examples, sorted by the doubt about their labels, the largest first.
         """
-        n = self.source.inputs.n
-        if not 1 <= k <= n:
-            raise ValueError(f"k must lie between 1 and the {n} examples; got {k!r}.")
-        index, found = self.source.most_doubtful(k)
-        suggestion = found.mean
-        if self.classes is not None:
-            fitted = self.source.inputs.fitted
-            suggestion = self.classes[fitted.coding.best(fitted.likelihood, found.mean)]
-        labels, p = self.source.inputs.labels(index), np.exp(found.support)
-        parts = (index, labels, suggestion, p, found.doubt, found.error)
-        return Suspects(tuple(map(Suspect, *(part.tolist() for part in parts))))
+        return suspects_of_curve(self, k, precision)
 
     def to_frame(self) -> Any:
         """Return the averages as a pandas data frame, one row per size."""

@@ -20,7 +20,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import minimize_scalar, nnls
 
 from cavity.arrays import Array
-from cavity.model_selection.forecast_law import ForecastLaw
+from cavity.model_selection.distribution import ForecastDistribution
 
 _POWERS = np.geomspace(0.1, 3.0, 40)
 # A fit is nearly as good as the best if its error is at most twice as large, or below this share.
@@ -167,11 +167,11 @@ class ErrorTrend:
 
     def __call__(self, n: Array, level: float = 0.9) -> Forecast:
         """Return the forecast at given sizes, with a central interval of the given level."""
-        law = self.law(n)
-        ends = law.quantile(0.5 - 0.5 * level), law.quantile(0.5 + 0.5 * level)
-        return Forecast(np.asarray(n, dtype=float), law.value, *ends)
+        chances = self.distribution(n)
+        ends = chances.quantile(0.5 - 0.5 * level), chances.quantile(0.5 + 0.5 * level)
+        return Forecast(np.asarray(n, dtype=float), chances.value, *ends)
 
-    def law(self, n: Array) -> ForecastLaw:
+    def distribution(self, n: Array) -> ForecastDistribution:
         """Return what the measure may come out as, at given sizes."""
         n = np.asarray(n, dtype=float)
         lowest = 0.0 if self.positive else -np.inf
@@ -179,7 +179,7 @@ class ErrorTrend:
         curves = np.clip(curves, lowest, self.ceiling)
         value = curves[0]
         below, above = value - curves.min(axis=0), curves.max(axis=0) - value
-        return ForecastLaw(value, below, above, self.sampling, lowest, self.ceiling)
+        return ForecastDistribution(value, below, above, self.sampling, lowest, self.ceiling)
 
     def size_for(self, target: float, probability: float = 0.5) -> int | None:
         """Return the smallest size, from the curve's first on, that meets a target.
@@ -187,13 +187,13 @@ class ErrorTrend:
         It is met with the probability; at one half, if the forecast is at most the target.
         """
         grid = np.unique(np.round(np.geomspace(self.sizes[0], FARTHEST * self.last, 4000)))
-        reached = np.flatnonzero(self.law(grid).quantile(probability) <= target)
+        reached = np.flatnonzero(self.distribution(grid).quantile(probability) <= target)
         if not len(reached):
             return None
         low, high = int(grid[max(reached[0] - 1, 0)]), int(grid[reached[0]])
 
         def meets(n: int) -> bool:
-            return bool(self.law(np.array(n)).quantile(probability) <= target)
+            return bool(self.distribution(np.array(n)).quantile(probability) <= target)
 
         return low + bisect_left(range(low, high), 1, key=meets)
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cavity.model_selection.forecast import one_goal
+from cavity.model_selection.forecast import Forecast, one_goal
 
 _OF_TARGETS = ("rmse", "r2")
 
@@ -14,17 +14,36 @@ class StatedGoal(NamedTuple):
 
     Attributes
     ----------
-    words : str
-        The goal in words.
+    what : {"error rate", "mean squared error", "log loss", "RMSE", "R²"}
+    stated : float
     measure : {"error", "log_loss"}
         What of the curve it is about.
     value : float
         What that may be at most.
+    variance : float
+        Of real targets; R² is one minus the error as a share of it.
     """
 
-    words: str
+    what: str
+    stated: float
     measure: str
     value: float
+    variance: float = 1.0
+
+    @property
+    def words(self) -> str:
+        """The goal in words."""
+        return f"{self.what} of at {'least' if self.what == 'R²' else 'most'} {self.stated:g}"
+
+    def shown(self, found: Forecast) -> Forecast:
+        """Return a forecast of the measure in the units of the goal."""
+        parts = [np.asarray(part, dtype=float) for part in found[1:]]
+        if self.what == "RMSE":
+            parts = [np.sqrt(part) for part in parts]
+        if self.what == "R²":
+            value, low, high = (1.0 - part / self.variance for part in parts)
+            parts = [value, high, low]
+        return Forecast(found.size, *parts)
 
 
 def goal_of(curve: Any, **goals: float | None) -> StatedGoal:
@@ -48,12 +67,12 @@ def goal_of(curve: Any, **goals: float | None) -> StatedGoal:
 
 def _stated(curve: Any, name: str, value: float) -> StatedGoal:
     if name == "rmse":
-        return StatedGoal(f"RMSE of at most {value:g}", "error", value**2)
+        return StatedGoal("RMSE", value, "error", value**2)
     if name == "r2":
-        return StatedGoal(f"R² of at least {value:g}", "error", (1.0 - value) * variance_of(curve))
+        variance = variance_of(curve)
+        return StatedGoal("R²", value, "error", (1.0 - value) * variance, variance)
     whose = "error rate" if curve.classes is not None else "mean squared error"
-    what = whose if name == "error" else "log loss"
-    return StatedGoal(f"{what} of at most {value:g}", name, value)
+    return StatedGoal(whose if name == "error" else "log loss", value, name, value)
 
 
 def variance_of(curve: Any) -> float:

@@ -55,7 +55,9 @@ def loo_class_losses(proba: Array, codes: Array) -> Losses:
     return losses._replace(error=1.0 - most[codes] / np.sum(most))
 
 
-def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
+def inputs_help(
+    log_losses: Array, y: Array, *, classes: bool, guess: Array | None = None
+) -> Verdict:
     """Compare leave-one-out log losses with those of the best guess without inputs, row by row.
 
     Parameters
@@ -66,6 +68,9 @@ def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
         Targets.
     classes : bool
         Whether they are classes.
+    guess : array of shape (n,), optional
+        Leave-one-out log losses without inputs; by default those of the classes' shares, or of a
+        Gaussian.
 
     Examples
     --------
@@ -75,7 +80,9 @@ def inputs_help(log_losses: Array, y: Array, *, classes: bool) -> Verdict:
     >>> inputs_help(np.full(40, 0.1), y, classes=True).helps
     True
     """
-    gains = (_of_classes(y) if classes else _of_targets(y)) - log_losses
+    if guess is None:
+        guess = _of_classes(y) if classes else _of_targets(y)
+    gains = guess - log_losses
     gain, error = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
     # Leaving a row out changes the shares of the classes by 1/n: a constant guess gains that much.
     return Verdict(gain > max(_ENOUGH * error, 1.0 / len(gains)), gain, error)

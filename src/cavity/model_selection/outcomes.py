@@ -57,11 +57,8 @@ class Outcomes(ABC):
         """Return by how much that loss falls if a unit of variance turns into spread."""
 
     @abstractmethod
-    def information(self, of: Prospect, noise: Array) -> Array:
-        """Return what the label is expected to say about its latent value, in nats.
-
-        The row's own ``noise`` is no part of that value.
-        """
+    def entropy(self, of: Prospect) -> Array:
+        """Return the expected entropy of the label, up to a constant."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,9 @@ class ClassOutcomes(Outcomes):
         """Return half the precision: what a label says about the value, the value says about it."""
         return 0.5 * self.share * self.precision(of)
 
-    def information(self, of: Prospect, noise: Array) -> Array:
-        """Return the expected entropy now less that once the value is known."""
-        return self.loss(of) - self.loss(of.known(noise))
+    def entropy(self, of: Prospect) -> Array:
+        """Return the same: it is the log loss of what a model expects."""
+        return self.loss(of)
 
     def _averages(self, of: Prospect) -> tuple[Array, Array]:
         """Return averages over the means of the entropy and of the squared slope."""
@@ -145,7 +142,6 @@ class NumberOutcomes(Outcomes):
         """Return one, in the user's unit."""
         return np.full_like(of.variance, self.unit)
 
-    def information(self, of: Prospect, noise: Array) -> Array:
-        """Return half the logarithm of the number's variance, less that of its noise."""
-        left = of.variance - noise
-        return np.asarray(0.5 * np.log1p(np.maximum(left, 0.0) / (noise + self.noise)))
+    def entropy(self, of: Prospect) -> Array:
+        """Return half the logarithm of a number's variance."""
+        return np.asarray(0.5 * np.log(of.variance + self.noise))

@@ -3,8 +3,9 @@
 Left-out errors in units of their standard deviations are a mixture. Most are s times a Student t
 with five degrees of freedom: s is less than one if outliers have made the model expect larger
 errors, and predictions near an outlier are off more often than a normal distribution allows for.
-With probability ε a target is an outlier, whose error has a standard deviation of at least four s.
-The errors tell of ε, s and the size together; everything here is an average over them.
+With probability ε a target is an outlier, whose error is at least four times as large: normal, but
+for one in twenty with heavy tails, so that nothing is too far off. The errors tell of ε, s and the
+size together; everything here is an average over them.
 """
 
 import numpy as np
@@ -18,8 +19,10 @@ _RATES = 0.5 * (np.arange(40) + 0.5) / 40
 _SCALES = np.geomspace(0.3, 2.0, 30)
 """Of s, in units of what the median error says."""
 _SIZES = np.geomspace(4.0, 100.0, 12)
-"""Standard deviations of the other error, in units of s."""
-_DEGREES = 5.0
+"""Of the errors of outliers, in units of s."""
+_USUAL, _HEAVY = 5.0, 2.0
+"""Degrees of freedom of usual errors, and of some outliers."""
+_SOME = 0.05
 _FARTHEST, _STEP = 1000.0, 0.01
 """Errors are cut off there, and rounded: a large table has few different ones."""
 _NORMAL = 0.6745
@@ -68,5 +71,6 @@ def _weights(z: Array, copies: Array) -> Array:
 
 def _parts(z: Array, s: float, size: float) -> tuple[Array, Array]:
     """Return the densities of usual errors and of outliers."""
-    wide = s * np.sqrt(1.0 + size**2)
-    return student.pdf(z, _DEGREES, scale=s), norm.pdf(np.minimum(z, 30.0 * wide), scale=wide)
+    wide = s * size
+    other = (1.0 - _SOME) * norm.pdf(z, scale=wide) + _SOME * student.pdf(z, _HEAVY, scale=wide)
+    return student.pdf(z, _USUAL, scale=s), other

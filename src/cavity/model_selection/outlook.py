@@ -6,6 +6,7 @@ over the label, which says how much variance of all other rows turns into spread
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,12 @@ class Outlook:
     def information(self, rows: Array) -> Array:
         """Return what the labels of some candidates are expected to say about their own values."""
         at = Prospect(*(part[rows] for part in self._here))
-        return self._outcomes.information(at, self._noise[rows])
+        return self._outcomes.entropy(at) - self._least_entropy[rows]
+
+    @cached_property
+    def _least_entropy(self) -> Array:
+        """The entropy of each candidate's label once its latent value is known."""
+        return self._outcomes.entropy(self._here.known(self._noise))
 
     def ranks(self) -> Array:
         """Return the gain in expected loss by each candidate, to first order."""

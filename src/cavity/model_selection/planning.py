@@ -25,7 +25,7 @@ class PlannedSize:
     ----------
     rows : int
     value, low, high : float
-        Forecast of the measure that the goal is about, with its 90 % interval.
+        Forecast in the units of the goal, with its 90 % interval.
     probability : float
         That the goal is met.
     spread : float
@@ -54,7 +54,7 @@ class Plan:
     outlook : tuple of PlannedSize
         With the present number of rows, with twice and with four times as many.
     floor : Forecast
-        What no number of rows removes, with its 90 % interval.
+        What no number of rows removes, in the units of the goal, with its 90 % interval.
     instability : ndarray of shape (3, n)
         Mean absolute deviation of each row's held-out prediction over training sets of these three
         sizes: of the probability of its label, or of its expected target.
@@ -114,12 +114,13 @@ class Plan:
             ]
             for o in self.outlook
         ]
+        header = ["rows", self.goal.what, "90 % interval", "probability", "varies by"]
         floor, ends = self.floor.value, _ends(self.floor.low, self.floor.high)
         asked = [[c.name, c.asks, f"{c.now:.3g}", _rows(c.rows)] for c in self.criteria]
         return "\n".join(
             [
                 f"Goal: {self.goal.words}, with probability {self.probability:g}",
-                *columns(["rows", "forecast", "90 % interval", "probability", "varies by"], ahead),
+                *columns(header, ahead),
                 f"The floor, which no number of rows removes: {floor:.4g} ({ends}).",
                 *columns(["criterion", "asks for", "now", "needs"], asked),
                 f"For all of these: {_rows(self.rows)}.",
@@ -197,11 +198,11 @@ def _planned(curve: LearningCurve, goal: StatedGoal, probability: float) -> Plan
     instability = curve.source.instability(sizes)
     spread = spread_of(curve, instability)
     criteria = criteria_of(curve, goal, probability, sizes, spread)
-    ahead = curve.forecast(sizes, goal.measure)
+    ahead = goal.shown(curve.forecast(sizes, goal.measure))
     chance = curve.probability(sizes, **{goal.measure: goal.value})
     parts = [part.tolist() for part in (*ahead[1:], chance, spread)]
     outlook = map(PlannedSize, sizes.astype(int).tolist(), *parts)
-    floor = curve.forecast(np.inf, goal.measure)
+    floor = Forecast(*map(float, goal.shown(curve.forecast(np.inf, goal.measure))))
     advice = advise(curve, goal, probability, criteria[0])
     return Plan(goal, probability, tuple(outlook), floor, instability, criteria, advice)
 

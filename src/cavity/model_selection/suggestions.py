@@ -15,6 +15,7 @@ from cavity.estimators.answers import new_likelihood
 from cavity.estimators.columns import RowTable
 from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.validation import is_precomputed, select_rows
+from cavity.model_selection.curve import LearningCurve
 from cavity.model_selection.outcomes import ClassOutcomes, NumberOutcomes, Outcomes
 from cavity.model_selection.outlook import Function, Outlook, best_next, gains_of
 from cavity.model_selection.pools import inputs_of, take_apart
@@ -115,12 +116,13 @@ def suggest(
     model : GaussianProcessClassifier, GaussianProcessRegressor, or a Pipeline ending in one
         Fitted. Of several classes, each is told from all others, and half of what these log losses
         fall is what counts: for two classes, the log loss itself. If predictions are averaged over
-        hyperparameters, the best ones count. Offsets are taken to be zero.
+        hyperparameters, the best ones count. Offsets are taken to be zero, and a linear trend
+        (mean="linear") to be known.
     X_pool : array-like of shape (n_pool, n_features)
         Rows that could be labelled. Of more than 10,000, that many are drawn.
     k : int, default 10
         How many rows to choose.
-    criterion : {"information", "error"}
+    criterion : {"information", "error"}, default "information"
         What a label should do most: say something about the latent function (expected information
         gain), or lower the expected loss on the targets, the log loss of classes or the squared
         error of numbers.
@@ -157,6 +159,8 @@ def suggest(
     pool = inputs_of(model, before, X_pool)
     if not isinstance(k, Integral) or not 1 <= k <= len(pool):
         raise ValueError(f"k must lie between 1 and the {len(pool)} rows of the pool; got {k!r}.")
+    if curve is not None and not isinstance(curve, LearningCurve):
+        raise ValueError(f"curve must be what learning_curve returns; got {type(curve).__name__}.")
     target = None if X_target is None else inputs_of(model, before, X_target)
     with threads_for(max(len(process.X_train_) for process in fitted.processes)):
         question = _Question.of(fitted, pool, target, criterion, check_random_state(random_state))

@@ -35,7 +35,7 @@ def suspects_of_targets(
         raise ValueError("Suspects need one target; this model has several.")
     check_positions(fitted.rows.position)
     found = outliers(_errors(model, fitted))
-    order = np.argsort(-found.wrong, kind="stable")
+    order = np.lexsort((-model.outlier_score_, -found.wrong))
     places = chosen_places(found.wrong[order], found.wrong[order] > 0.5, precision, k)
     chosen, y = order[places], _targets(fitted)
     precisions = running_mean(found.wrong[order])[places]

@@ -12,18 +12,30 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import __version__, compare_inference
+from cavity.estimators.fitted import fitted_model
 from cavity.report import parts
 from cavity.report.baselines import baselines_of, skipped
 from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
+from cavity.report.outliers import outliers_of
 from cavity.report.scores import Unseen, held_out_of, left_out_of
+from cavity.report.suspects import suspects_of
 from cavity.report.thresholds import thresholds_of
-from cavity.tables.model import Settings, fit_model
+from cavity.tables.fitting import (
+    Settings,
+    fit_model,
+    likelihood_of,
+    multi_class_of,
+    tuned_likelihood,
+)
 from cavity.tables.output import plain
 from cavity.tables.prepare import Prepared
 
 _COMPARED = 1000
 """Methods are compared on at most so many rows: their time grows with the cube of the number."""
+ONE_METHOD = ("regression", "robust")
+"""Tasks with one inference method."""
+_SPLIT = "multi_class"
 Record = dict[str, Any]
 """Named plain values, with None for a number that is not finite."""
 Tell = Callable[[str], None]
@@ -68,7 +80,8 @@ class Analysis:
     """The contents of a report; `cavity report --json` prints these fields.
 
     Scores are of training rows that were left out (``left_out``; ``left_out_by`` says how) and of
-    held-out rows: rows, error, log_loss, brier, or rmse, mae, r2, log_loss, with ``..._se`` and
+    held-out rows: rows, error, log_loss, brier (in an order also ranks_off), or rmse, mae,
+    r2, log_loss (of counts also d2, the share of the deviance), with ``..._se`` and
     ``baseline_...`` for some. ``verdict`` says whether the inputs help (helps), by the gain in log
     loss over a guess without inputs (gain, standard_error). ``calibration`` has class and bins for
     each class (of two, for the second). In regression there is one entry, whose class is None and
@@ -77,12 +90,17 @@ class Analysis:
     predicted one. ``certainty`` is as `certainty_of` in parts.py returns it. ``points`` holds the
     leave-one-out predictions of the training rows, or of a random sample of 2,000, in columns:
     row, label, prediction; then probability of the predicted class and probability_of_label, or
-    std. ``least_certain`` and ``suspects`` are the rows with the least certain prediction and those
-    whose target is least likely given the other rows, with the same columns, and z in regression;
-    ``inputs`` has their inputs, by row number as a string. ``importance`` and ``effects`` are as
-    `inputs_of` in inputs.py returns them, ``curve`` as `describe_curve` in parts.py does,
-    ``baselines`` as `baselines_of` in baselines.py, ``checks`` as `checks_of` in checks.py,
-    ``thresholds`` as `thresholds_of` in thresholds.py.
+    std (with outliers: half the width of the central 68 % interval) and z, by how many standard
+    deviations a Gaussian target as unlikely would be off. ``least_certain`` are the rows with the
+    least certain prediction, with the same columns. ``suspects`` are all rows whose label looks
+    wrong (or the ten likeliest), with also wrong (the probability that it is), precision (its mean
+    over this and all rows before), suggestion, low and high of a target that is a number, and
+    reasons: row, label and share of what speaks against it. ``wrong_labels`` says how many there
+    are, as `suspects_of` in suspects.py returns it. ``inputs`` has the inputs of the first ten of
+    both, by row number as a string. ``importance`` and ``effects`` are as `inputs_of` in inputs.py
+    returns them, ``curve`` as `describe_curve` in parts.py does, ``baselines`` as `baselines_of` in
+    baselines.py, ``outliers`` as `outliers_of` in outliers.py, ``checks`` as `checks_of` in
+    checks.py, ``thresholds`` as `thresholds_of` in thresholds.py.
     ``comparison`` has a row of
     `cavity.compare_inference` for each method, on ``comparison_rows`` rows; it is empty in
     regression, which is exact, and if it is not asked for.
@@ -101,9 +119,11 @@ class Analysis:
     certainty: Record
     least_certain: list[Record]
     suspects: list[Record]
+    wrong_labels: Record
     importance: list[Record]
     effects: list[Record]
     baselines: Record
+    outliers: Record | None
     checks: list[Record]
     thresholds: Record | None
     comparison: list[Record]
@@ -118,7 +138,7 @@ class Analysis:
     @property
     def is_classes(self) -> bool:
         """Whether the target is a class."""
-        return self.data.task == "classification"
+        return bool(self.data.classes)
 
     @property
     def n_rows(self) -> int:
@@ -156,10 +176,9 @@ def analyse(
     model = _about_model(fitted, settings, data, time.perf_counter() - begin, warned)
     tell("predicting held-out rows")
     unseen = left_out_of(data, fitted), held_out_of(data, fitted)
-    about_rows = parts.rows_of(data, *unseen, settings.seed)
+    about_rows = _about_rows(data, fitted, unseen, settings.seed)
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
-    about_rows["thresholds"] = thresholds_of(data, unseen[0])
     about_methods = _comparisons(data, settings, fitted, unseen, tell, skip)
     about = about_rows | about_inputs | about_methods
     return Analysis(
@@ -174,6 +193,15 @@ def analyse(
     )
 
 
+def _about_rows(
+    data: Prepared, fitted: Any, unseen: tuple[Unseen, Unseen | None], seed: int
+) -> Record:
+    """Return the fields about rows that the model has not seen."""
+    places, suspects = suspects_of(data, fitted, unseen[0])
+    found = parts.rows_of(data, *unseen, places, seed) | suspects
+    return found | {"thresholds": thresholds_of(data, unseen[0])}
+
+
 def _comparisons(
     data: Prepared,
     settings: Settings,
@@ -184,16 +212,19 @@ def _comparisons(
 ) -> Record:
     """Return the fields about other methods and other numbers of rows."""
     few, comparison = compared(data, settings), []
-    if data.classes and "comparison" not in skip:
+    if data.task not in ONE_METHOD and "comparison" not in skip:
         tell("comparing inference methods")
-        comparison = compare_methods(few, fitted.kernel_, settings)
+        known, split = tuned_likelihood(data.task, settings, fitted), getattr(fitted, _SPLIT, None)
+        comparison = compare_methods(few, fitted.kernel_, settings, False, known, split)
     tell("computing the learning curve")
     curve = parts.describe_curve(parts.curve_of(data, fitted))
     baselines = skipped("It was made with --no-baselines.")
     if "baselines" not in skip:
         tell("fitting simpler models")
         baselines = baselines_of(data, *unseen, curve, settings.seed)
+    tell("looking for outliers")
     return {
+        "outliers": outliers_of(data, unseen[0], settings),
         "comparison": comparison,
         "comparison_rows": len(few.y),
         "curve": curve,
@@ -222,15 +253,15 @@ def _about_data(data: Prepared) -> DataSummary:
 def _about_model(
     fitted: Any, settings: Settings, data: Prepared, seconds: float, warned: list[str]
 ) -> ModelSummary:
-    is_classes = data.task == "classification"
+    fits = fitted_model(fitted).fits
     correction = getattr(fitted, "evidence_correction_", None)
     return ModelSummary(
         kernel=parts.kernel_text(fitted.kernel_, data.classes),
-        inference=settings.inference if is_classes else "exact",
-        likelihood=settings.likelihood if is_classes else "gaussian",
+        inference=fits[0].method.name,
+        likelihood=str(fitted.likelihood),
         log_evidence=float(fitted.log_marginal_likelihood_value_),
         evidence_correction=None if correction is None else float(correction),
-        converged=not is_classes or bool(fitted.converged_),
+        converged=all(bool(fit.report.converged) for fit in fits),
         seconds=seconds,
         warnings=warned,
         inducing=about_inducing(fitted),
@@ -256,12 +287,17 @@ def compared(data: Prepared, settings: Settings) -> Prepared:
 
 
 def compare_methods(
-    data: Prepared, kernel: Kernel, settings: Settings, tune: bool = False
+    data: Prepared,
+    kernel: Kernel,
+    settings: Settings,
+    tune: bool = False,
+    likelihood: Any = None,
+    multi_class: str | None = None,
 ) -> list[Record]:
     """Compare all inference methods; a row of `compare_inference` for each.
 
     If each class has its own kernel, so has each of the binary problems here. With ``tune``, each
-    method tunes the kernel by its own evidence.
+    method tunes the kernel by its own evidence. The likelihood, unless given, is that of the task.
     """
     with warnings.catch_warnings():
         # What matters, the table says; of odd targets the fit has warned.
@@ -270,8 +306,11 @@ def compare_methods(
             data.X,
             data.y,
             kernel,
-            likelihood=settings.likelihood,
+            likelihood=likelihood or likelihood_of(data.task, settings),
             optimizer="fmin_l_bfgs_b" if tune else None,
             random_state=settings.seed,
+            offset=data.offset,
+            multi_class=multi_class or multi_class_of(data, settings),
+            normalize_y=not data.classes,
         )
     return [plain(row) for row in table]

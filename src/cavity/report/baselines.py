@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array
+from cavity.arrays import Array, all_threads_for
 from cavity.report.scores import (
     FOLDS,
     MANY,
@@ -25,6 +25,7 @@ SAME = 0.005
 _ENOUGH = 2.0
 _STOPPABLE = 20
 """Rows (of the rarest class) from which on boosting can put a tenth aside to know when to stop."""
+_WITHOUT = ("counts", "robust")
 _LEAST = float(np.finfo(float).eps)
 NONE, BOOSTED = "no inputs", "HistGradientBoosting"
 Record = dict[str, Any]
@@ -52,6 +53,8 @@ def baselines_of(
     Their folds leave out more rows than leave-one-out does. What that would cost our model is taken
     off the excess. Held-out rows count if there are any; there, all methods have the same rows.
     """
+    if data.task in _WITHOUT:
+        return skipped("There is no other method here that says how such a target scatters.")
     if data.stored is not None or len(data.y) > MANY:
         return skipped(f"Other methods are compared on tables of up to {MANY:,} rows.")
     folds = list(_folds(data, seed))
@@ -62,7 +65,8 @@ def baselines_of(
         cost = max(fewer["log_loss"] - curve["log_loss"][-1], 0.0)
     methods = []
     for name, make in _makers(data).items():
-        theirs = _predicted(data, make, folds)
+        with all_threads_for(len(data.y)):
+            theirs = _predicted(data, make, folds)
         excess = _excess(theirs[-1], held_out or left_out, cost)
         methods.append({"name": name, **_scores(theirs, data.y), **excess})
     return {"how": how, "skipped": None, "fewer": fewer, "methods": methods}

@@ -5,23 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 
-class Figure(NamedTuple):
-    """A chart: a Vega-Lite specification, a caption, and a text for screen readers."""
-
-    name: str
-    spec: dict[str, Any]
-    caption: str
-    alt: str
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Charts, side by side where there is room."""
-
-    kind: ClassVar[str] = "figures"
-    figures: Sequence[Figure]
-
-
 class Cell(NamedTuple):
     """Text, and the value to sort by; numbers are aligned to the right."""
 
@@ -44,6 +27,27 @@ class HtmlTable:
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+
+
+class Figure(NamedTuple):
+    """A chart: a Vega-Lite specification, a caption, and a text for screen readers.
+
+    Its numbers are in a table behind it, unless another table of the section has them.
+    """
+
+    name: str
+    spec: dict[str, Any]
+    caption: str
+    alt: str
+    table: HtmlTable | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Charts, side by side where there is room."""
+
+    kind: ClassVar[str] = "figures"
+    figures: Sequence[Figure]
 
 
 @dataclass(frozen=True)

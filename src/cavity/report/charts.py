@@ -28,6 +28,7 @@ _CONFIG: Json = {
         "titleFontSize": 12,
         "labelFontSize": 12,
         "titlePadding": 8,
+        "titleLimit": 280,
         "gridColor": "var(--line)",
         "domainColor": _FAINT,
         "tickColor": _FAINT,
@@ -142,34 +143,35 @@ def histogram(bars: list[Json], kinds: list[str], title: str, form: str) -> Json
     return _finish([drawn], height=220)
 
 
-def predicted_and_seen(points: list[Json], target: str) -> Json:
-    """Draw the target against its leave-one-out prediction."""
-    values = [p[key] for p in points for key in ("prediction", "label")]
+def predicted_and_seen(points: dict[str, list[Any]], target: str) -> Json:
+    """Draw the target against its leave-one-out prediction, for the points of an analysis."""
+    values = [*points["prediction"], *points["label"]]
     ends = [{"prediction": v, "label": v} for v in (min(values), max(values))]
     x = _quantity("prediction", "predicted from the other rows", tickCount=6)
     y = _quantity("label", f"{target}, as in the table", tickCount=6)
     line = _layer("line", ends, color=_FAINT, strokeDash=[4, 4])
-    return _finish([_with(layer, x=x, y=y) for layer in (line, _dots(points))], height=320)
+    return _finish([_with(layer, x=x, y=y) for layer in (line, _dots())], height=320)
 
 
-def residuals(points: list[Json]) -> Json:
+def residuals() -> Json:
     """Draw by how many standard deviations each prediction is off, with a 95 % band."""
     title = "standard deviations off"
     x = _quantity("prediction", "predicted from the other rows", tickCount=6)
     band = _layer("rect", [{"low": -1.96, "high": 1.96}], color=_SOFT, opacity=0.6)
     band = _with(band, y=_quantity("low", title), y2=_HIGH)
-    dots = _with(_dots(points), x=x, y=_quantity("z", title, tickCount=6))
+    dots = _with(_dots(), x=x, y=_quantity("z", title, tickCount=6))
     return _finish([band, dots], height=320)
 
 
-def _dots(points: list[Json]) -> Json:
+def _dots() -> Json:
+    """Return a dot for each row of the analysis' points, which the page's script puts in."""
     hover = _tips(
         row=("row", ",d"),
         label=("in the table", ",.4~g"),
         prediction=("predicted", ",.4~g"),
         std=("±", ",.3~g"),
     )
-    dots = _layer("point", points, filled=True, size=28, opacity=0.55, color=_ACCENT)
+    dots = _layer("point", [], "points", filled=True, size=28, opacity=0.55, color=_ACCENT)
     return _with(dots, tooltip=hover)
 
 
@@ -231,6 +233,8 @@ def effect(
         order = list(dict.fromkeys(str(p["input"]) for p in points))
         across = _nominal("input", order, labelAngle=-30, labelLimit=90) | {"title": x}
     color = _color(names, _KINDS)
+    # Grays alone are hard to tell apart.
+    dash = {"strokeDash": {"field": "kind", "type": "nominal", "sort": names, "legend": None}}
     hover = _tips(input=(x, ",.4~g" if is_number else ""), kind=("", ""), **_interval(y, form))
     common = {"x": across, "color": color}
     ends = {"y": _quantity("low", **axis), "y2": _HIGH}
@@ -240,7 +244,7 @@ def effect(
     layers = [_with(_layer("rule", points, strokeWidth=2), **ends, **common)]
     if is_number:
         band = _with(_layer("area", points, opacity=0.2), **ends, **common)
-        layers = [band, _with(_layer("line", points, strokeWidth=2), **value)]
+        layers = [band, _with(_layer("line", points, strokeWidth=2), **value, **dash)]
     return _finish([*layers, _with(dots, tooltip=hover, **value)], height=200)
 
 

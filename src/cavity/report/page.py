@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -13,6 +14,8 @@ from cavity.report.analysis import Analysis
 from cavity.report.sections import SECTIONS, strip
 from cavity.tables.output import plain
 
+_MOST_SUSPECTS = 1000
+"""In the numbers that come with a page; `cavity report --suspects FILE` writes all."""
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 _ENVIRONMENT = Environment(
     loader=PackageLoader("cavity.report"),
@@ -34,7 +37,7 @@ def render(analysis: Analysis) -> str:
     scripts = [_bundle(), _own("page.js")]
     return _ENVIRONMENT.get_template("page.html.j2").render(
         a=analysis,
-        numbers=plain(analysis),
+        numbers=plain(replace(analysis, suspects=analysis.suspects[:_MOST_SUSPECTS])),
         big=strip(analysis),
         sections=[found for section in SECTIONS if (found := section(analysis))],
         style=Markup(_own("style.css")),

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.metrics import confusion_matrix
@@ -25,6 +24,7 @@ SURE, _BINS = 0.9, 16
 LEVEL = 0.9
 """Coverage of the intervals of forecasts, of importances and of effects."""
 _SIZES = 8
+_ROUNDS, _FEWER_ROUNDS = 200, 40
 _KERNELS = 4
 """Tuned again for the curve: a fifth to a third of a report's time; twenty would double it."""
 _FACTORS = np.geomspace(1.0, 4.0, 9)
@@ -33,17 +33,20 @@ _FAR_FACTORS = np.geomspace(1.0, 1000.0, 61)
 """From the present number of rows to the largest that `LearningCurve.size_for` tries."""
 
 
-def rows_of(data: Prepared, left_out: Unseen, held_out: Unseen | None, seed: int) -> dict[str, Any]:
+def rows_of(
+    data: Prepared, left_out: Unseen, held_out: Unseen | None, suspects: Array, seed: int
+) -> dict[str, Any]:
     """Return the fields of an analysis that are about rows which the model has not seen."""
+    ordered = data.task == "ordinal"
     return {
-        "left_out": scores_of(left_out, data.y),
+        "left_out": scores_of(left_out, data.y, ordered=ordered),
         "left_out_by": left_out.how,
-        "held_out": held_out and scores_of(held_out, data.y),
+        "held_out": held_out and scores_of(held_out, data.y, ordered=ordered),
         "verdict": verdict_of(left_out),
         "calibration": calibration_of(data, left_out),
         "confusion": confusion_of(data, left_out),
         "certainty": certainty_of(data, left_out),
-        **examples_of(data, left_out, seed),
+        **examples_of(data, left_out, suspects, seed),
     }
 
 
@@ -63,9 +66,8 @@ def calibration_of(data: Prepared, left_out: Unseen) -> list[dict[str, Any]]:
     """
     proba = left_out.proba
     if proba is None:
-        z = np.abs(data.y - left_out.mean) / left_out.std
         levels = (np.arange(1, 10) / 10).tolist()
-        bins = [_observed(level, z <= ndtri(0.5 + level / 2)) for level in levels]
+        bins = [_observed(level, left_out.inside(level)) for level in levels]
         return [{"class": None, "bins": bins}]
     events = [1] if len(data.classes) == 2 else range(len(data.classes))
     return [
@@ -88,12 +90,13 @@ def calibration(p: Array, happened: Array, bins: int = 10) -> list[Summary]:
 
 
 def _observed(predicted: float, happened: Array) -> Summary:
-    count, n = int(happened.sum()), len(happened)
+    # A count may lie in an interval in part.
+    count, n = round(float(happened.sum())), len(happened)
     low, high = binomtest(count, n).proportion_ci(0.95, "wilson")
     return {
         "count": n,
         "predicted": predicted,
-        "observed": count / n,
+        "observed": float(happened.mean()),
         "observed_low": float(low),
         "observed_high": float(high),
     }
@@ -112,7 +115,7 @@ def certainty_of(data: Prepared, left_out: Unseen) -> dict[str, Any]:
         std, n = np.sort(left_out.std), len(left_out.std)
         reach = 0.0 if std[-1] > std[0] else 0.5 * abs(std[0])
         edges = np.linspace(std[0] - reach, std[-1] + reach, _BINS + 1)
-        inside = np.abs(data.y - left_out.mean) / left_out.std <= 1.96
+        inside = left_out.inside(0.95)
         about = {"middle": std[n // 2], "high": std[math.ceil(0.95 * n) - 1]}
         return {**about, "inside": inside.mean(), **_histogram({"rows": std}, edges)}
     probability = left_out.proba.max(axis=1)
@@ -132,33 +135,26 @@ def _histogram(kinds: dict[str, Array], edges: Array) -> dict[str, Any]:
     return {"edges": edges, "counts": counts}
 
 
-def examples_of(data: Prepared, left_out: Unseen, seed: int) -> dict[str, Any]:
-    """Return the fields points, least_certain, suspects and inputs of an analysis."""
+def examples_of(data: Prepared, left_out: Unseen, suspects: Array, seed: int) -> dict[str, Any]:
+    """Return the fields points, least_certain and inputs of an analysis."""
     proba, every = left_out.proba, np.arange(len(data.y))
-    if proba is not None:
-        uncertainty, doubt = -proba.max(axis=1), -proba[every, data.y]
-    else:
-        uncertainty, doubt = left_out.std, np.abs(data.y - left_out.mean) / left_out.std
-    few = [most_doubtful(values, _MOST_EXAMPLES) for values in (uncertainty, doubt)]
-    least_certain, suspects = (_records_of(data, left_out, places) for places in few)
+    uncertainty = left_out.std if proba is None else -proba.max(axis=1)
+    doubtful = most_doubtful(uncertainty, _MOST_EXAMPLES)
     if len(every) > MOST_POINTS:
         drawn = np.random.default_rng(seed).choice(len(every), MOST_POINTS, replace=False)
         every = np.sort(drawn)
-    shown = np.unique(np.concatenate(few))
+    shown = np.unique(np.concatenate([doubtful, suspects[:_MOST_EXAMPLES]]))
     inputs = zip(data.rows[shown], data.inputs_at(shown), strict=True)
     return {
         "points": _points_of(data, left_out, every),
-        "least_certain": least_certain,
-        "suspects": suspects,
+        "least_certain": records_of(data, left_out, doubtful),
         "inputs": {str(row): data.encoder.decode(x) for row, x in inputs},
     }
 
 
-def _records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
-    points = _points_of(data, left_out, places)
-    if left_out.proba is None:
-        points |= {"z": (points["label"] - points["prediction"]) / points["std"]}
-    return records(points)
+def records_of(data: Prepared, left_out: Unseen, places: Array) -> list[dict[str, Any]]:
+    """Return what is known of some rows: targets, predictions and how sure these are."""
+    return records(_points_of(data, left_out, places))
 
 
 def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]]:
@@ -169,7 +165,8 @@ def records(columns: Mapping[str, Sequence[Any] | Array]) -> list[dict[str, Any]
 def _points_of(data: Prepared, left_out: Unseen, places: Array) -> dict[str, Array]:
     points = {"row": data.rows[places], "label": data.y[places]}
     if left_out.proba is None:
-        return points | {"prediction": left_out.mean[places], "std": left_out.std[places]}
+        points |= {"prediction": left_out.mean[places], "std": left_out.std[places]}
+        return points | {"z": left_out.deviations[places]}
     names = np.array([str(name) for name in data.classes], dtype=object)
     proba, codes = left_out.proba[places], data.y[places]
     return points | {
@@ -185,12 +182,13 @@ def curve_of(
 ) -> Any:
     """Return the `LearningCurve` of a fitted model on its training rows.
 
-    By default its sizes are eight from a fortieth of the rows (at least five) to all of them. Its
+    By default its sizes are eight from a fortieth of the rows (at least five; with outliers from a
+    tenth, at least twenty) to all of them. Its
     ``converged`` says whether its equations were solved; there are no warnings.
     """
     n = len(data.y)
     if sizes is None:
-        first = max(min(5, n), n / 40)
+        first = max(min(5, n), n / 40) if data.task != "robust" else max(min(20, n), n / 10)
         sizes = np.unique(np.round(np.geomspace(first, n, _SIZES)).astype(int)).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -201,6 +199,9 @@ def curve_of(
             train_sizes=sizes,
             resampling=resampling,
             n_kernels=_KERNELS,
+            offset=data.offset,
+            # With few rows and heavy tails there are several solutions, and hardly an end.
+            max_iter=_FEWER_ROUNDS if data.task == "robust" else _ROUNDS,
         )
 
 

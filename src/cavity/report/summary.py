@@ -7,7 +7,8 @@ from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
 from cavity.report.sections.baselines import answer
 from cavity.report.sections.checks import headline
-from cavity.report.words import representatives
+from cavity.report.sections.outliers import outlier_sentences
+from cavity.report.words import representatives, taken_as
 
 _MOST_INPUTS = 10
 
@@ -29,7 +30,9 @@ def summarise(analysis: Analysis) -> list[str]:
         _importance(analysis),
         _indented(methods, comparison(analysis.comparison)),
         _indented("Would more data help?", curve_lines(analysis.curve)),
-        _indented("Which rows to check first?", map(_suspect, analysis.suspects[:5])),
+        _indented(
+            "Which rows to check first?", [*_suspects(analysis), *outlier_sentences(analysis)]
+        ),
     ]
     return [line for lines in paragraphs if lines for line in (*lines, "")]
 
@@ -45,7 +48,7 @@ def _data(analysis: Analysis) -> list[str]:
     classes = f" ({', '.join(data.classes)})" if data.classes else ""
     title = (
         f"{data.source}: {counts['rows_trained_on']:,} training{test} rows, "
-        f"{counts['inputs']} inputs, predicting {data.target}{classes} by {data.task}."
+        f"{counts['inputs']} inputs, predicting {data.target}{classes} {taken_as(data.task)}."
     )
     return [title, *(f"  {note}" for note in data.notes)]
 
@@ -74,7 +77,7 @@ def quality(left_out: Record, held_out: Record | None, how: str) -> list[str]:
     rows = [(how, left_out), ("on the test rows", held_out)]
     lines = [
         f"  {name + ':':34s}{key} {_with_error(scores, key)}, "
-        f"log loss {_with_error(scores, 'log_loss')}"
+        f"log loss {_with_error(scores, 'log_loss')}{_more(scores)}"
         for name, scores in rows
         if scores
     ]
@@ -85,6 +88,12 @@ def quality(left_out: Record, held_out: Record | None, how: str) -> list[str]:
         f"log loss {best['baseline_log_loss']:.3f}"
     )
     return ["How good is it?", *lines, baseline]
+
+
+def _more(scores: Record) -> str:
+    """Return the scores that only some tasks have."""
+    found = {"ranks_off": "ranks off", "d2": "D²"}
+    return "".join(f", {name} {scores[key]:.3f}" for key, name in found.items() if key in scores)
 
 
 def _with_error(scores: Record, key: str) -> str:
@@ -157,6 +166,17 @@ def curve_lines(about: Record) -> list[str]:
         reached = "out of reach" if rows is None else f"expected from {rows:,} rows on"
         lines.append(f"The goal, {about['measure']} {about['goal']:g}, is {reached}.")
     return lines
+
+
+def _suspects(analysis: Analysis) -> list[str]:
+    w, what = analysis.wrong_labels, "labels" if analysis.is_classes else "outliers"
+    number = (
+        f"{'wrong ' * analysis.is_classes}{what}: about {w['count']:,} of {w['rows']:,} "
+        f"({w['level']:.0%} interval {w['low']:,} to {w['high']:,})"
+    )
+    # Of targets with Gaussian noise other sentences say which are outliers.
+    first = [number] if analysis.outliers is None else []
+    return [*first, *map(_suspect, analysis.suspects[:5])]
 
 
 def _suspect(found: Record) -> str:

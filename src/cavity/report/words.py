@@ -62,6 +62,16 @@ def join(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def taken_as(task: str) -> str:
+    """Return what a target is taken as, in words."""
+    words = {
+        "counts": "as counts",
+        "ordinal": "as classes in an order",
+        "robust": "as a quantity with outliers",
+    }
+    return words.get(task, f"by {task}")
+
+
 def representatives(points: int, left_over: float, gain: float | None, rows: int) -> str:
     """Return what inducing points are, and whether more of them would help, in plain words."""
     text = (

@@ -13,11 +13,10 @@ from cavity.tables.facts import MOST_VALUES, MOSTLY, ColumnFacts, all_different
 from cavity.tables.notation import ANY_AMOUNT
 from cavity.tables.output import NoTargetError, TableError, near_miss
 from cavity.tables.table import StoredTable, Table
+from cavity.tables.task import WITH_CLASSES, TaskDecision, decided, ordered_levels
 
 MOST_LEVELS = 50
 """A text column with more different values than this is free-form text, not a category."""
-MOST_CLASS_NUMBERS = 20
-"""A numeric target with more different values than this is a quantity, not a class label."""
 CONSTANT = "it has the same value in every row"
 """Why a column is not used."""
 _ROWS_PER_LEVEL = 2
@@ -131,10 +130,16 @@ class Labels(NamedTuple):
     classes: tuple[Any, ...]
     target: str
     task: str
+    note: str = ""
+    """How the task was decided, if that could be wrong."""
 
 
 def labels_of(
-    table: Table | StoredTable, target: str | None, task: str | None, others: Sequence[str] = ()
+    table: Table | StoredTable,
+    target: str | None,
+    task: str | None,
+    others: Sequence[str] = (),
+    order: Sequence[str] = (),
 ) -> Labels:
     """Return the labels of a table, once the target and the other columns named are found.
 
@@ -144,15 +149,27 @@ def labels_of(
     _refuse_as_target(table, target)
     column, classes = table.column(target), ()
     known = _known(column, table.source)
-    task = task or (table.task if target == table.target else None) or _task(column.filter(known))
-    if task == "classification":
-        y, classes = _classes(column.filter(known), table.source)
+    rows = np.flatnonzero(known) + 1
+    given = task or (table.task if target == table.target else None)
+    task, note = TaskDecision(given) if given else decided(column.filter(known))
+    if task in WITH_CLASSES:
+        order = order or (table.order if target == table.target else ())
+        y, classes = _classes(column.filter(known), table.source, task, order)
     else:
         y = numbers_of(column, table.source)[known]
-        if np.ptp(y) == 0.0:
-            problem = f"every row has the value {y[0]:g}; there is nothing to predict."
-            raise TableError(table.source, problem, column=target)
-    return Labels(np.flatnonzero(known) + 1, y, classes, target, task)
+        _refuse_as_numbers(y, rows, task, table.source, target)
+    return Labels(rows, y, classes, target, task, note)
+
+
+def _refuse_as_numbers(y: Array, rows: Array, task: str, source: str, target: str) -> None:
+    """Raise an error if nothing varies, or if a count is none."""
+    if np.ptp(y) == 0.0:
+        problem = f"every row has the value {y[0]:g}; there is nothing to predict."
+        raise TableError(source, problem, column=target)
+    wrong = np.flatnonzero((y < 0.0) | (y % 1.0 != 0.0))
+    if task == "counts" and len(wrong):
+        problem = f"{y[wrong[0]]:g} is not a count 0, 1, 2, ...: correct it, or use another --task."
+        raise TableError(source, problem, column=target, row=int(rows[wrong[0]]))
 
 
 def _existing(table: Table | StoredTable, target: str | None, others: Sequence[str]) -> str:
@@ -167,7 +184,7 @@ def _existing(table: Table | StoredTable, target: str | None, others: Sequence[s
             problem = f"there is no such column{near_miss(name, have) or '.'} There are {few}."
             raise TableError(table.source, problem, column=name)
     if target in others:
-        problem = "is the target, which can be neither kept nor dropped."
+        problem = "is the target, which can be neither kept nor dropped, nor an offset."
         raise TableError(table.source, problem, column=target)
     return target
 
@@ -195,15 +212,11 @@ def _known(column: pl.Series, source: str) -> Array:
     return known.to_numpy()
 
 
-def _task(column: pl.Series) -> str:
-    if not column.dtype.is_numeric():
-        return "classification"
-    fractional = bool((column.cast(pl.Float64) % 1 != 0).any())
-    is_quantity = fractional or column.n_unique() > MOST_CLASS_NUMBERS
-    return "regression" if is_quantity else "classification"
-
-
-def _classes(column: pl.Series, source: str) -> tuple[Array, tuple[Any, ...]]:
+def _classes(
+    column: pl.Series, source: str, task: str, order: Sequence[str]
+) -> tuple[Array, tuple[Any, ...]]:
+    if isinstance(column.dtype, pl.Enum) and not order:
+        order = [name for name in column.dtype.categories if (column == name).any()]
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     values = column.unique().sort()
@@ -216,5 +229,7 @@ def _classes(column: pl.Series, source: str) -> tuple[Array, tuple[Any, ...]]:
     if len(values) < 2:
         problem = f"every row has the class '{values[0]}'; at least two classes are needed."
         raise TableError(source, problem, column=column.name)
+    if task == "ordinal":
+        values = ordered_levels(values, order, source)
     codes = column.replace_strict(values, list(range(len(values))), return_dtype=pl.Int64)
     return codes.to_numpy().copy(), tuple(values.to_list())

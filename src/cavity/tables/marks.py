@@ -2,7 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -163,11 +164,16 @@ class TargetMarks(Marks):
         self._means = {name: RunningMean() for name in names}
 
     def _score(self, answers: pl.Series, known: Array, predicted: tuple[Array, Array]) -> None:
-        y = numbers_of(answers.alias(self._name), self._source, self._row)[known]
-        mean, std = (part[known] for part in predicted)
-        losses, off = target_scores(mean, std**2, y), np.abs(y - mean)
-        inside = off <= ndtri(0.5 + 0.5 * self._level) * std
-        found = (losses.error, losses.log_loss, off, inside.astype(float), y)
+        y, (mean, std) = self._known(answers, known), (part[known] for part in predicted)
+        inside = np.abs(y - mean) <= ndtri(0.5 + 0.5 * self._level) * std
+        self._take(y, mean, target_scores(mean, std**2, y).log_loss, inside)
+
+    def _known(self, answers: pl.Series, known: Array) -> Array:
+        return numbers_of(answers.alias(self._name), self._source, self._row)[known]
+
+    def _take(self, y: Array, mean: Array, log_loss: Array, inside: Array) -> None:
+        off = np.abs(y - mean)
+        found = (off**2, log_loss, off, inside.astype(float), y)
         for running, values in zip(self._means.values(), found, strict=True):
             running.add(values)
 
@@ -189,3 +195,25 @@ class TargetMarks(Marks):
             "level": self._level,
             "coverage": means["coverage"].mean,
         }
+
+
+class ShapedTargets(NamedTuple):
+    """Predictions of counts, or of a quantity with outliers.
+
+    ``log_prob`` gives the log density of targets, given them and which rows they belong to.
+    """
+
+    mean: Array
+    std: Array
+    low: Array
+    high: Array
+    log_prob: Callable[[Array, Array], Array]
+
+
+class ShapedMarks(TargetMarks):
+    """The same scores of `ShapedTargets`."""
+
+    def _score(self, answers: pl.Series, known: Array, predicted: Any) -> None:
+        y = self._known(answers, known)
+        inside = (y >= predicted.low[known]) & (y <= predicted.high[known])
+        self._take(y, predicted.mean[known], -predicted.log_prob(y, known), inside)

@@ -1,12 +1,11 @@
-"""Fitted models: from a kernel as text to an estimator, and to a file and back."""
+"""Fitted models that take tables, and their files."""
 
+import math
 import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
-from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -14,119 +13,49 @@ import polars as pl
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import kernels
-from sklearn.gaussian_process.kernels import Kernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, __version__, storage
 from cavity.arrays import Array
+from cavity.estimators.answers import new_log_prob
 from cavity.estimators.classifier import start_from
+from cavity.estimators.fitted import fitted_model
 from cavity.estimators.stored import as_numbers, restored
 from cavity.inference import METHODS
 from cavity.likelihoods import REGISTRY
 from cavity.storage.codecs import kernel_from_json
 from cavity.tables.encoding import Category, Encoder, Number, numbers_of, ways_of
-from cavity.tables.marks import ClassMarks, Marks, TargetMarks
+from cavity.tables.fitting import (
+    WORDS,
+    Settings,
+    fit_model,
+    likelihood_of,
+    offset_of,
+    parse_kernel,
+    unfitted,
+)
+from cavity.tables.marks import ClassMarks, Marks, ShapedMarks, ShapedTargets, TargetMarks
 from cavity.tables.notation import Notation, as_written, refuse_other_notation, with_written
+from cavity.tables.offsets import Offset
 from cavity.tables.output import TableError, near_miss, writing
 from cavity.tables.prepare import Prepared
 from cavity.tables.table import StoredTable, Table
+from cavity.tables.task import TASKS, WITH_CLASSES
+
+__all__ = [
+    "WORDS",
+    "Model",
+    "Settings",
+    "fit_model",
+    "load_model",
+    "parse_kernel",
+    "save_model",
+    "unfitted",
+]
 
 _KIND = "table model"
 _BLOCK = 20_000
 _MOST_REFITTED = 3_000
 """Rows of an older file that are fitted again: as many as are exact by default."""
-
-WORDS: dict[str, Callable[[int], Kernel]] = {
-    "rbf": lambda d: kernels.RBF(1.0),
-    "ard": lambda d: kernels.RBF(np.ones(d)),
-    "matern12": lambda d: kernels.Matern(1.0, nu=0.5),
-    "matern32": lambda d: kernels.Matern(1.0, nu=1.5),
-    "matern52": lambda d: kernels.Matern(1.0, nu=2.5),
-    "ard-matern12": lambda d: kernels.Matern(np.ones(d), nu=0.5),
-    "ard-matern32": lambda d: kernels.Matern(np.ones(d), nu=1.5),
-    "ard-matern52": lambda d: kernels.Matern(np.ones(d), nu=2.5),
-    "rq": lambda d: kernels.RationalQuadratic(),
-    "linear": lambda d: kernels.DotProduct(),
-    "quadratic": lambda d: kernels.DotProduct() ** 2,
-    "periodic": lambda d: kernels.ExpSineSquared(),
-    "white": lambda d: kernels.WhiteKernel(),
-}
-"""For each word, the kernel on d inputs."""
-
-
-def parse_kernel(text: str, n_features: int, *, noise: bool = False) -> Any:
-    """Return the scikit-learn kernel that a text describes.
-
-    Its words are joined by ``+`` and ``*``, of which ``*`` binds tighter; "auto" stays as it is:
-    the estimators choose the kernel. Each term except "white" gets its own amplitude. With
-    ``noise``, which regression needs, "white" is added unless the text has it.
-
-    >>> parse_kernel("rbf + linear", 3)
-    1**2 * RBF(length_scale=1) + 1**2 * DotProduct(sigma_0=1)
-    >>> parse_kernel("ard", 2, noise=True)
-    1**2 * RBF(length_scale=[1, 1]) + WhiteKernel(noise_level=1)
-    """
-    if text.strip().lower() == "auto":
-        return "auto"
-    terms = [[word.strip().lower() for word in term.split("*")] for term in text.split("+")]
-    unknown = [word for term in terms for word in term if word not in WORDS]
-    if unknown:
-        raise ValueError(
-            f"'{unknown[0]}' in kernel '{text}' is not a kernel: use auto, or a combination by "
-            f"+ and * of {', '.join(WORDS)}."
-        )
-    if noise and ["white"] not in terms:
-        terms.append(["white"])
-    return reduce(add, (_term(term, n_features) for term in terms))
-
-
-def _term(words: list[str], n_features: int) -> Kernel:
-    if words == ["white"]:
-        return kernels.WhiteKernel()
-    return reduce(mul, (WORDS[word](n_features) for word in words), kernels.ConstantKernel(1.0))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to model the data.
-
-    The kernel is what `parse_kernel` takes. Inference and likelihood are for classification;
-    regression has Gaussian noise and is exact. ``restarts`` are additional starts of the tuning.
-    ``inducing`` is the number of inducing points, or None for the estimators' own rule: none for
-    small tables.
-    """
-
-    kernel: str = "auto"
-    inference: str = "ep"
-    likelihood: str = "probit"
-    restarts: int = 0
-    seed: int = 0
-    inducing: int | None = None
-
-
-def unfitted(data: Prepared, settings: Settings) -> Any:
-    """Return the estimator for these data, not yet fitted."""
-    is_regression = data.task == "regression"
-    kernel = parse_kernel(settings.kernel, data.n_features, noise=is_regression)
-    if is_regression:
-        estimator: Any = GaussianProcessRegressor(kernel, normalize_y=True)
-    else:
-        estimator = GaussianProcessClassifier(kernel)
-        estimator.set_params(inference=settings.inference, likelihood=settings.likelihood)
-    return estimator.set_params(
-        n_restarts_optimizer=settings.restarts,
-        random_state=settings.seed,
-        n_inducing=settings.inducing or "auto",
-    )
-
-
-def fit_model(data: Prepared, settings: Settings) -> tuple[Any, list[str]]:
-    """Fit; return the estimator and its warnings."""
-    estimator = unfitted(data, settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", ConvergenceWarning)
-        estimator.fit(data.X, data.y)
-    return estimator, [str(warning.message) for warning in caught]
 
 
 @dataclass(frozen=True)
@@ -140,6 +69,7 @@ class Model:
     classes: tuple[Any, ...]
     notation: Notation | None = None
     """How the target's values were written."""
+    offset: Offset | None = None
 
     def used(self) -> dict[str, Sequence[Notation]]:
         """Return the columns of a table that have a meaning to the model.
@@ -147,6 +77,7 @@ class Model:
         To each belong the notations that its values may have.
         """
         found = {column.name: ways_of(column) for column in self.encoder.columns}
+        found |= {self.offset.column: ()} if self.offset else {}
         return found | {self.target: self.notation.alike() if self.notation else ()}
 
     def check(self, table: Table | StoredTable, scored: bool = False) -> None:
@@ -158,10 +89,12 @@ class Model:
         notations = {
             c.name: c.notation for c in self.encoder.columns if not isinstance(c, Category)
         }
+        if self.offset is not None:
+            self.offset.of_column(table)
         numbers = [column.name for column in self.encoder.columns if isinstance(column, Number)]
         if scored:
             self._check_target(table)
-            numbers += [self.target] if self.task == "regression" else []
+            numbers += [] if self.classes else [self.target]
             notations |= {self.target: self.notation}
         for name, notation in notations.items():
             refuse_other_notation(table, name, notation)
@@ -181,9 +114,10 @@ class Model:
 
     def marks(self, source: str, level: float = 0.95) -> Marks:
         """Return what scores the predictions of a table."""
-        if self.task == "classification":
+        if self.classes:
             return ClassMarks(source, self.classes)
-        return TargetMarks(source, self.target, level)
+        kind = TargetMarks if self.task == "regression" else ShapedMarks
+        return kind(source, self.target, level)
 
     def answers(
         self,
@@ -204,6 +138,7 @@ class Model:
         with a category that was not in the training rows; ``marks`` scores the predictions.
         """
         columns = [column.name for column in self.encoder.columns]
+        columns += [self.offset.column] if self.offset else []
         carried = with_written(table, carry)
         names = dict.fromkeys([*columns, *carried, *([self.target] if marks else [])])
         first = 0
@@ -212,12 +147,17 @@ class Model:
                 unseen.update(self.encoder.unseen(frame))
             for start in range(0, frame.height, _BLOCK):
                 part = frame[start : start + _BLOCK]
-                found = self._estimates(self.encoder.transform(part, table.source, first + start))
+                X = self.encoder.transform(part, table.source, first + start)
+                found = self._estimates(X, self._added(part, table.source, first + start), level)
                 if marks is not None:
                     marks.add(part[self.target], found)
                 yield pl.DataFrame([*as_written(part, carry), *self._columns(found, level)])
                 advance(part.height)
             first += frame.height
+
+    def _added(self, frame: pl.DataFrame, source: str, first: int) -> dict[str, Array]:
+        """Return what is added to the latent function in these rows, as an option."""
+        return offset_of(self.offset.of_frame(frame, source, first) if self.offset else None)
 
     def inputs(self, table: Table | StoredTable, unseen: Counter[str] | None = None) -> Array:
         """Return what the estimator takes of all rows; ``unseen`` is as in `answers`."""
@@ -234,27 +174,44 @@ class Model:
         self.check(table)
         return pl.concat(self.answers(table))
 
-    def _estimates(self, X: Array) -> Any:
-        """Return log class probabilities, or means and standard deviations."""
-        if self.task == "classification":
-            return self.estimator.predict_log_proba(X)
-        return self.estimator.predict(X, return_std=True)
+    def _estimates(self, X: Array, added: dict[str, Array], level: float) -> Any:
+        """Return log class probabilities, means and standard deviations, or `ShapedTargets`."""
+        if self.classes:
+            return self.estimator.predict_log_proba(X, **added)
+        moments = self.estimator.predict(X, return_std=True, **added)
+        if self.task == "regression":
+            return moments
+        ends = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        ends = self.estimator.predict_quantiles(X, ends, **added).T
+
+        def log_prob(y: Array, known: Array) -> Array:
+            there = {name: values[known] for name, values in added.items()}
+            return new_log_prob(fitted_model(self.estimator), X[known], y, **there)
+
+        return ShapedTargets(moments[0], moments[1], ends[0], ends[1], log_prob)
 
     def answer_names(self) -> list[str]:
         """Return the names of the columns of an answer."""
-        if self.task == "regression":
+        if not self.classes:
             return ["prediction", "std", "lower", "upper"]
         return ["prediction", *(f"probability_of_{name}" for name in self.classes)]
 
     def _columns(self, found: Any, level: float) -> list[pl.Series]:
-        if self.task == "classification":
+        if self.classes:
             codes = np.argmax(found, axis=1)
             parts = [[self.classes[code] for code in codes], *np.exp(found).T]
-        else:
+        elif self.task == "regression":
             mean, std = found
             half = float(ndtri(0.5 + 0.5 * level)) * std
             parts = [mean, std, mean - half, mean + half]
-        return list(map(pl.Series, self.answer_names(), parts))
+        else:
+            # A Student t of two degrees of freedom or fewer has no variance.
+            std = pl.Series(found.std).replace(math.inf, None)
+            parts = [found.mean, std, found.low, found.high]
+        return [
+            part.rename(name) if isinstance(part, pl.Series) else pl.Series(name, part)
+            for name, part in zip(self.answer_names(), parts, strict=True)
+        ]
 
 
 def save_model(
@@ -270,7 +227,11 @@ def save_model(
         "notation": data.notation,
         "settings": asdict(settings),
         "notes": data.notes,
+        "offset": None if data.offset_from is None else asdict(data.offset_from),
+        "inference": fitted_model(estimator).fits[0].method.name,
     }
+    if data.classes:
+        header["multi_class"] = estimator.multi_class
     fit, arrays = as_numbers(estimator)
     with writing(path):
         storage.write(path, _KIND, header | fit, arrays)
@@ -295,22 +256,25 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def _restored(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     encoder, classes = Encoder.from_json(header["encoder"]), tuple(header["classes"])
-    if header["task"] not in ("classification", "regression"):
+    task, offset = header["task"], header.get("offset")
+    if task not in TASKS:
         raise ValueError("its task is unknown")
     estimator: Any
     if "fit" not in header:
         # Written by a version that did not store the posterior.
         estimator = _fitted_again(header, arrays, len(encoder.feature_names))
-    elif header["task"] == "classification":
+    elif task in WITH_CLASSES:
         codes = np.arange(len(classes))
-        estimator = restored(_classifier(None, header["settings"]), header, arrays, codes)
+        estimator = restored(_classifier(None, header), header, arrays, codes)
     else:
-        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None, inference="exact")
+        how = str(header.get("inference", "exact"))
+        empty = GaussianProcessRegressor(normalize_y=True, optimizer=None, inference=how)
         estimator = restored(empty, header, arrays)
     if estimator.n_features_in_ != len(encoder.feature_names):
         raise ValueError("its functions do not take the inputs that its columns make")
+    added = None if offset is None else Offset(str(offset["column"]), bool(offset["is_exposure"]))
     notation = Notation.from_json(header.get("notation"))
-    return Model(estimator, encoder, header["task"], str(header["target"]), classes, notation)
+    return Model(estimator, encoder, task, str(header["target"]), classes, notation, added)
 
 
 def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Any:
@@ -327,15 +291,21 @@ def _fitted_again(header: dict[str, Any], arrays: dict[str, Array], n_features: 
         if sorted(np.unique(y)) != list(range(len(header["classes"]))):
             raise ValueError("the labels do not match the classes")
         parts = kernel.kernels if isinstance(kernel, kernels.CompoundKernel) else [kernel]
-        estimator = start_from(_classifier(parts[0], header["settings"]), parts)
+        estimator = start_from(_classifier(parts[0], header), parts)
     with warnings.catch_warnings():
         # It was reported when the model was fitted.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)
 
 
-def _classifier(kernel: Any, settings: dict[str, Any]) -> Any:
-    names = {name: settings[name] for name in ("inference", "likelihood")}
-    if names["inference"] not in METHODS or names["likelihood"] not in REGISTRY:
+def _classifier(kernel: Any, header: dict[str, Any]) -> Any:
+    settings = header["settings"]
+    given = Settings(inference=settings["inference"], likelihood=settings["likelihood"])
+    name = likelihood_of(header["task"], given)
+    if given.inference not in METHODS or name not in REGISTRY:
         raise ValueError("its inference or likelihood is unknown")
-    return GaussianProcessClassifier(kernel, optimizer=None, warm_start=True, **names)
+    # Files of earlier versions have a model of each class.
+    split = str(header.get("multi_class", "one_vs_rest"))
+    options: dict[str, Any] = {"likelihood": name, "multi_class": split}
+    options |= {"inference": given.inference, "warm_start": True}
+    return GaussianProcessClassifier(kernel, optimizer=None, **options)

@@ -10,10 +10,11 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.tables.columns import Labels, labels_of, role_of
 from cavity.tables.dates import Moment
-from cavity.tables.encoded import EncodedRows, chosen_rows, encoded, encoded_in_batches
+from cavity.tables.encoded import EncodedRows, Inputs, chosen_rows, encoded, encoded_in_batches
 from cavity.tables.encoding import Encoder, Number, Role
 from cavity.tables.facts import facts_of
 from cavity.tables.notation import Notation
+from cavity.tables.offsets import Offset
 from cavity.tables.output import TableError
 from cavity.tables.table import StoredTable, Table, faster
 
@@ -85,8 +86,10 @@ class Prepared:
     ``classes[k]``; in regression, which has no classes, y is the target itself. Row numbers are
     the table's, counted from 1. There may be no test rows. The encoder encodes any other table in
     the same way; notes have a sentence for each decision about the data. ``stored`` reads the
-    inputs of a large table. ``unused`` has the reason for each column that is not used,
-    ``notation`` how the target's values were written, if not plainly.
+    inputs of a large table. ``offset`` is what is added to the latent function in each training
+    row, ``offset_test`` in each test row, and ``offset_from`` the column that they come from.
+    ``unused`` has the reason for each column that is not used, ``notation`` how the target's values
+    were written, if not plainly.
     """
 
     X: Any
@@ -103,6 +106,9 @@ class Prepared:
     counts: dict[str, int]
     source: str
     stored: EncodedRows | None = None
+    offset: Array | None = None
+    offset_test: Array | None = None
+    offset_from: Offset | None = None
     unused: Mapping[str, str] = field(default_factory=dict)
     notation: Notation | None = None
 
@@ -127,6 +133,7 @@ class Prepared:
         strata = self.y if self.classes else np.zeros(len(self.y), dtype=np.int64)
         places = _draw(strata, min(size, len(self.y)), np.random.default_rng(seed))
         parts = {"y": self.y[places], "rows": self.rows[places]}
+        parts["offset"] = None if self.offset is None else self.offset[places]
         return replace(self, X=self.inputs_at(places), stored=None, **parts)
 
 
@@ -140,35 +147,89 @@ def prepare(
     max_rows: int | None = None,
     test_size: float = 0.0,
     seed: int = 0,
+    order: Sequence[str] = (),
+    offset: Offset | None = None,
 ) -> Prepared:
     """Turn a table into inputs and targets.
 
-    A shipped data set has a default target. The task, unless given, is regression if the target is
-    numeric and has a fractional value or more than 20 different ones, else classification. The
+    A shipped data set has a default target and task; else `decided` in task.py gives the task.
+    ``order`` has the classes of the task "ordinal", the lowest first; numbers have their own. The
     columns in ``drop`` are left out; those in ``keep`` are used although a rule would drop them.
     If there are more than ``max_rows`` rows, the training rows are drawn at random, classes in
     proportion, and the others are held out. ``test_size`` is the share of the rows to hold out,
     or their number if it is one or more.
     """
-    table = faster(table)
-    labels = labels_of(table, target, task, (*drop, *keep))
-    roles = _roles(table, labels.target, drop, keep)
+    table, offset = faster(table), offset or _own_exposure(table, target)
+    labels = labels_of(table, target, task, (*drop, *keep, *_columns(offset)), order)
+    roles = _roles(table, [labels.target, *_columns(offset)], drop, keep)
     chosen = _chosen(table, labels, max_rows, test_size, seed)
-    rows, targets = zip(*((labels.rows[part], labels.y[part]) for part in chosen[:2]), strict=True)
-    encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
-    made = encode(table, roles, *((r - 1, y) for r, y in zip(rows, targets, strict=True)))
+    parts = [(labels.rows[part], labels.y[part]) for part in chosen[:2]]
+    made = _encoded(table, roles, *((rows - 1, y) for rows, y in parts))
     missing = _missing(table, made.encoder, labels.rows - 1)
-    notes = _notation_notes(table, labels.target, made.encoder)
-    notes += _column_notes(table, labels, roles, missing) + _row_notes(len(labels.y), chosen, seed)
+    notes = _notes(table, labels, offset, roles, missing, made.encoder)
     return Prepared(
-        *(made.X, targets[0], rows[0], made.X_test, targets[1], rows[1]),
-        *(labels.task, labels.target, labels.classes, made.encoder, [*table.remarks, *notes]),
-        counts=_counts(table, labels, chosen, made.encoder, missing),
-        source=table.source,
-        stored=made.stored,
-        notation=table.notations.get(labels.target),
-        unused={name: role.reason for name, role in roles.items() if role.kind == "dropped"},
+        *(made.X, *parts[0][::-1], made.X_test, *parts[1][::-1]),
+        *(labels.task, labels.target, labels.classes, made.encoder),
+        notes + _row_notes(labels, chosen, seed),
+        _counts(table, labels, chosen, made.encoder, missing),
+        *(table.source, made.stored),
+        unused=_unused(roles),
+        **_beside(table, offset, labels, chosen, made),
     )
+
+
+def _unused(roles: dict[str, Role]) -> dict[str, str]:
+    return {name: role.reason for name, role in roles.items() if role.kind == "dropped"}
+
+
+def _encoded(table: Table | StoredTable, roles: dict[str, Role], *parts: Any) -> Inputs:
+    encode: Any = encoded if isinstance(table, Table) else encoded_in_batches
+    return encode(table, roles, *parts)  # type: ignore[no-any-return]
+
+
+def _columns(offset: Offset | None) -> list[str]:
+    return [] if offset is None else [offset.column]
+
+
+def _own_exposure(table: Table | StoredTable, target: str | None) -> Offset | None:
+    """Return the exposure that a data set comes with, if its own target is predicted."""
+    own = table.exposure if target in (None, table.target) else None
+    return None if own is None else Offset(own, is_exposure=True)
+
+
+def _notes(
+    table: Table | StoredTable,
+    labels: Labels,
+    offset: Offset | None,
+    roles: dict[str, Role],
+    missing: dict[str, int],
+    encoder: Encoder,
+) -> list[str]:
+    """Return the notes about how the table was read, the task, the offset and the columns."""
+    said = [labels.note, "" if offset is None else offset.note]
+    columns = _notation_notes(table, labels.target, encoder)
+    columns += _column_notes(table, labels, roles, missing)
+    return [*table.remarks, *(note for note in said if note), *columns]
+
+
+def _beside(
+    table: Table | StoredTable,
+    offset: Offset | None,
+    labels: Labels,
+    chosen: Chosen,
+    inputs: Inputs,
+) -> dict[str, Any]:
+    """Return the notation of the target, what is added in each row, and where it comes from."""
+    notation = {"notation": table.notations.get(labels.target)}
+    if offset is None:
+        return notation
+    if not isinstance(inputs.X, np.ndarray):
+        problem = "an offset or exposure needs inputs in memory: sample the table with --rows."
+        raise TableError(table.source, problem, column=offset.column)
+    added = offset.of(table.column(offset.column), table.source)
+    rows = [labels.rows[part] for part in chosen[:2]]
+    parts = [offset.checked(added[some - 1], table.source, some) for some in rows]
+    return notation | {"offset": parts[0], "offset_test": parts[1], "offset_from": offset}
 
 
 def _chosen(
@@ -189,12 +250,12 @@ def _chosen(
 
 
 def _roles(
-    table: Table | StoredTable, target: str, drop: Sequence[str], keep: Sequence[str]
+    table: Table | StoredTable, apart: Sequence[str], drop: Sequence[str], keep: Sequence[str]
 ) -> dict[str, Role]:
     known = {name: Role("dropped", "this data set does not use it") for name in table.drop}
     known = {name: role for name, role in known.items() if name not in keep}
     known |= {name: Role("dropped", "it was left out on request") for name in drop}
-    others = [name for name in table.schema if name != target]
+    others = [name for name in table.schema if name not in apart]
     facts = facts_of(table, [name for name in others if name not in known])
     roles = {name: known.get(name) or role_of(facts[name], table, name in keep) for name in others}
     if all(role.kind == "dropped" for role in roles.values()):
@@ -267,8 +328,8 @@ def _notation_notes(table: Table | StoredTable, target: str, encoder: Encoder) -
     ]
 
 
-def _row_notes(n: int, chosen: Chosen, seed: int) -> list[str]:
-    held_out = len(chosen.test)
+def _row_notes(labels: Labels, chosen: Chosen, seed: int) -> list[str]:
+    n, held_out = len(labels.y), len(chosen.test)
     if not chosen.drawn:
         return [f"{_rows(held_out)} held out to test the model."] if held_out else []
     return [

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -163,4 +164,5 @@ def _read_shipped(name: str) -> Table:
     parts = [read_text((DATA / file).read_bytes(), name) for file in about.files]
     heights = [part.height for part in parts]
     held_out = np.repeat([False, True], heights) if len(parts) == 2 else None
-    return Table(pl.concat(parts), name, about.target, about.task, about.unused, held_out)
+    found = Table(pl.concat(parts), name, about.target, about.task, about.unused, held_out)
+    return replace(found, order=about.order, exposure=about.exposure)

@@ -50,7 +50,7 @@ class Table:
     """A data frame and the name of its file or data set.
 
     A shipped data set has a default target and task, columns that it does not use, and possibly
-    test rows, which are True in ``held_out``.
+    test rows, which are True in ``held_out``, an order of its classes, and a column of exposures.
     """
 
     frame: pl.DataFrame
@@ -61,6 +61,8 @@ class Table:
     held_out: Array | None = None
     notations: Mapping[str, Any] = field(default_factory=dict)
     """How amounts and dates were written, by column."""
+    order: tuple[str, ...] = ()
+    exposure: str | None = None
 
     @property
     def height(self) -> int:
@@ -129,6 +131,8 @@ class StoredTable:
     drop: tuple[str, ...] = ()
     held_out: Array | None = None
     notations: Mapping[str, Any] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    exposure: str | None = None
 
     def batches(
         self, names: Sequence[str] | None = None, doing: str = "reading rows"

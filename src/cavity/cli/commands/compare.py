@@ -6,9 +6,9 @@ import click
 
 from cavity.cli.options import opened, print_options, table_options
 from cavity.estimators.validation import is_auto
-from cavity.report.analysis import compare_methods, compared
+from cavity.report.analysis import ONE_METHOD, compare_methods, compared
 from cavity.report.summary import comparison
-from cavity.tables.model import fit_model, unfitted
+from cavity.tables.fitting import fit_model, tuned_likelihood, unfitted
 from cavity.tables.output import TableError
 
 
@@ -30,16 +30,21 @@ Examples:
 def compare(tune: bool, **options: Any) -> None:
     """Compare all inference methods on TABLE. Print evidence, leave-one-out scores and time."""
     with opened(options) as (terminal, data, settings):
-        if data.task == "regression":
-            problem = "it is a quantity, for which inference is exact: there is nothing to compare."
+        if data.task in ONE_METHOD:
+            problem = (
+                "it is a quantity, for which there is one method: there is nothing to compare."
+            )
             raise TableError(data.source, problem, column=data.target)
         terminal.stage("tuning the kernel")
-        kernel = unfitted(data, settings).kernel
-        if not tune or is_auto(kernel):
-            kernel = fit_model(data, settings)[0].kernel_
+        model = unfitted(data, settings)
+        free = tune and not is_auto(model.kernel)
+        if not free or data.task == "counts":
+            model = fit_model(data, settings)[0]
+        kernel = model.kernel if free else model.kernel_
+        known = model.likelihood if tune else tuned_likelihood(data.task, settings, model)
         terminal.stage("comparing inference methods")
-        few = compared(data, settings)
-        rows = compare_methods(few, kernel, settings, tune)
+        few, split = compared(data, settings), getattr(model, "multi_class", None)
+        rows = compare_methods(few, kernel, settings, tune, known, split)
         notes = [*data.notes]
         if len(few.y) < len(data.y):
             notes.append(

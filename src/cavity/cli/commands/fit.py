@@ -33,8 +33,9 @@ def fit(output: str, **options: Any) -> None:
         terminal.stage("tuning the kernel")
         fitted, warned = fit_model(data, settings)
         predicted, tested = left_out_of(data, fitted), held_out_of(data, fitted)
-        left_out = plain(scores_of(predicted, data.y))
-        held_out = plain(tested and scores_of(tested, data.y))
+        ordered = data.task == "ordinal"
+        left_out = plain(scores_of(predicted, data.y, ordered=ordered))
+        held_out = plain(tested and scores_of(tested, data.y, ordered=ordered))
         save_model(output, data, fitted, settings)
         answer = {
             "model": output,

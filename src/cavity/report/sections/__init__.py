@@ -7,8 +7,9 @@ from cavity.report.sections.baselines import baselines
 from cavity.report.sections.checks import checks
 from cavity.report.sections.common import agreeing, measures
 from cavity.report.sections.inputs import inputs
+from cavity.report.sections.labels import labels
 from cavity.report.sections.model import methods, more, now_and_twice, record
-from cavity.report.sections.predictions import certainty, labels, quality
+from cavity.report.sections.predictions import certainty, quality
 from cavity.report.sections.thresholds import thresholds
 from cavity.report.words import number, percent
 
@@ -77,7 +78,7 @@ def _quantities(a: Analysis, where: str) -> list[Big]:
             f"typical error of {a.data.target}",
             f"root mean square, {where}; always the mean: {number(s['baseline_rmse'])}",
         ),
-        Big("r2", percent(s["r2"]), "of the variance explained", f"R², {where}"),
+        _explained(a, where),
         Big(
             "coverage",
             percent(widest["observed"]),
@@ -85,6 +86,16 @@ def _quantities(a: Analysis, where: str) -> list[Big]:
             a.left_out_by,
         ),
     ]
+
+
+def _explained(a: Analysis, where: str) -> Big:
+    s = a.best_scores
+    if a.data.task == "robust":
+        beside = f"{where}; always the middle: {number(s['baseline_mae'])}"
+        return Big("mae", number(s["mae"]), "average absolute error", beside)
+    if "d2" in s:
+        return Big("d2", percent(s["d2"]), "of the deviance explained", f"D², {where}")
+    return Big("r2", percent(s["r2"]), "of the variance explained", f"R², {where}")
 
 
 def _twice(a: Analysis) -> list[Big]:

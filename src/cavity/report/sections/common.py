@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cavity.report.analysis import Analysis, Record
-from cavity.report.blocks import Cell
+from cavity.report.blocks import Cell, HtmlTable
 from cavity.report.words import number, percent
 
 
@@ -53,3 +53,22 @@ def cell(x: float | None, digits: int = 3) -> Cell:
 def word_cell(text: str) -> Cell:
     """Return a name as a table's cell."""
     return Cell(text, text)
+
+
+def share_cell(x: float | None) -> Cell:
+    """Return a probability or a share as a table's cell."""
+    return Cell(percent(x, 1), x)
+
+
+def count_cell(n: int) -> Cell:
+    """Return a number of rows as a table's cell."""
+    return Cell(f"{n:,}", n)
+
+
+def behind(
+    name: str, rows: list[Record], /, **columns: tuple[str, Callable[[Any], Cell]]
+) -> HtmlTable:
+    """Return the table behind a chart, of columns head = (field, how to show it)."""
+    cells = [[show(row[field]) for field, show in columns.values()] for row in rows]
+    heads = [head.replace("_", " ") for head in columns]
+    return HtmlTable(f"{name}-numbers", "Numbers of the chart", heads, cells)

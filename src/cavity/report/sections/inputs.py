@@ -6,6 +6,7 @@ from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Figure, Figures, Note, Section
 from cavity.report.parts import LEVEL
+from cavity.report.sections.common import behind, cell, share_cell, word_cell
 from cavity.report.words import capitalised, join, number, percent
 
 _MOST_INPUTS, _NAMED = 25, 3
@@ -59,7 +60,10 @@ def _importance_figure(a: Analysis) -> Figure:
         "Share of the predictions' variance that is lost when a column's value is replaced by that "
         f"of another row, with {percent(LEVEL)} intervals. Gray: the column may do nothing."
     )
-    return Figure("importance", charts.importances(rows), caption, text)
+    keys = {"importance": "value", "from": "low", "to": "high"}
+    shown = {head: (key, share_cell) for head, key in keys.items()}
+    table = behind("importance", rows, input=("name", word_cell), **shown)
+    return Figure("importance", charts.importances(rows), caption, text, table)
 
 
 def _effect_figure(a: Analysis, k: int, effect: Record) -> Figure:
@@ -82,4 +86,8 @@ def _effect_figure(a: Analysis, k: int, effect: Record) -> Figure:
         f"{capitalised(title)} against {name}: {number(first['value'])} at {first['input']}, "
         f"{number(last['value'])} at {last['input']}."
     )
-    return Figure(f"effect-{k}", spec, f"{capitalised(title)} by {name}.", text)
+    show = share_cell if a.is_classes else cell
+    ends = {"prediction": ("value", show), "from": ("low", show), "to": ("high", show)}
+    value = ("input", cell if effect["is_number"] else word_cell)
+    table = behind(f"effect-{k}", points, of=("kind", word_cell), value=value, **ends)
+    return Figure(f"effect-{k}", spec, f"{capitalised(title)} by {name}.", text, table)

@@ -5,12 +5,22 @@ from typing import Any
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Code, Facts, Figure, Figures, Goal, HtmlTable, Note, Section
-from cavity.report.sections.common import Measure, cell, interval, measures, word_cell
-from cavity.report.words import capitalised, count, number, percent, representatives
+from cavity.report.sections.common import (
+    Measure,
+    behind,
+    cell,
+    count_cell,
+    interval,
+    measures,
+    share_cell,
+    word_cell,
+)
+from cavity.report.words import capitalised, count, number, percent, representatives, taken_as
 
 # In nats per example; a smaller difference between predictions has no practical effect.
 _SAME = 0.005
-_HEAD = ("method", "log evidence", "correction", "log loss", "error rate", "seconds", "converged")
+_HEAD = ("method", "log evidence", "correction", "log loss")
+_END = ("seconds", "converged")
 _FORECASTS = {"error": "forecast", "log_loss": "log_loss_forecast"}
 # A smaller relative change of the error does not justify labelling more rows.
 _HARDLY = 0.02
@@ -86,6 +96,7 @@ def _more_headline(a: Analysis) -> str:
 
 def _curve_figure(a: Analysis, measure: Measure) -> Figure:
     line, title = _line(a, measure), measure.title
+    show = share_cell if measure.score == "error" else cell
     first, last = line[0], line[-1]
     text = (
         f"Learning curve: {title} against the number of rows, from {measure.show(first['value'])} "
@@ -102,6 +113,13 @@ def _curve_figure(a: Analysis, measure: Measure) -> Figure:
         f"{capitalised(title)} on new examples. Solid: up to your rows. Dashed: forecast."
         + (" The dot is the score on the held-out rows." if checks else ""),
         text,
+        behind(
+            f"curve-{measure.curve}",
+            line,
+            rows=("size", count_cell),
+            **{measure.title.replace(" ", "_"): ("value", show)},
+            **{"from": ("low", show), "to": ("high", show)},
+        ),
     )
 
 
@@ -143,6 +161,8 @@ def methods(a: Analysis) -> Section:
     if not a.comparison:
         given = ", given the representative points" * bool(a.model.inducing)
         exact = f"Regression with Gaussian noise is exact{given}: there is nothing to choose."
+        if a.data.task == "robust":
+            exact = "For outliers there is one method, a variational bound: nothing to choose."
         return Section("methods", title, exact)
     drawn = [_evidence_bar(row, a) for row in a.comparison if row["log_evidence"] is not None]
     text = "Log evidence: " + "; ".join(f"{r['name']} {number(r['value'], 4)}" for r in drawn)
@@ -156,7 +176,7 @@ def methods(a: Analysis) -> Section:
     few = a.comparison_rows < a.n_rows
     sample = f" The methods were run on a random sample of {a.comparison_rows:,} rows." * few
     note = Note(
-        "Log loss and error rate are leave-one-out at this kernel, from one fit each. Unlike the "
+        "Log loss and error are leave-one-out at this kernel, from one fit each. Unlike the "
         "scores at the top they do not count that the left-out row has helped to tune the "
         f"kernel.{sample}",
         quiet=True,
@@ -205,7 +225,9 @@ def _methods_table(a: Analysis) -> HtmlTable:
         ]
         for row in a.comparison
     ]
-    return HtmlTable("methods-table", "All methods at the same kernel", _HEAD, rows)
+    error = "error rate" if a.is_classes else "squared error"
+    head = [*_HEAD, error, *_END]
+    return HtmlTable("methods-table", "All methods at the same kernel", head, rows)
 
 
 def _fixed(x: float | None, places: int, *, strong: bool = False) -> Cell:
@@ -243,7 +265,7 @@ def _facts(a: Analysis) -> list[tuple[str, str]]:
     used = f"{counts['columns_used']:,} used as {count(counts['inputs'], 'input')}"
     return [
         ("Table", data.source),
-        ("Target", f"{data.target}, by {data.task}"),
+        ("Target", f"{data.target}, {taken_as(data.task)}"),
         ("Rows", rows),
         ("Columns", f"{counts['columns']:,}, of which {used}"),
         ("Missing values", f"{counts['missing_values']:,}"),

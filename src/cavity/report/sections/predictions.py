@@ -1,4 +1,4 @@
-"""The sections on predictions: how good, how certain, and which labels they contradict."""
+"""The sections on predictions: how good, and how certain."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,8 +7,18 @@ from typing import Any
 from cavity.report import charts
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Counts, Figure, Figures, HtmlTable, Note, Section
-from cavity.report.parts import SURE, records
-from cavity.report.sections.common import Measure, agreeing, cell, interval, measures, word_cell
+from cavity.report.parts import SURE
+from cavity.report.sections.common import (
+    Measure,
+    agreeing,
+    behind,
+    cell,
+    count_cell,
+    interval,
+    measures,
+    share_cell,
+    word_cell,
+)
 from cavity.report.words import capitalised, count, in_hundred, number, percent, plus_minus
 
 _MOST_PICTURES, _MOST_INPUTS = 6, 8
@@ -18,6 +28,8 @@ _COLUMNS = {
     "rmse": "root mean square error",
     "mae": "mean absolute error",
     "r2": "R²",
+    "d2": "D²",
+    "ranks_off": "ranks off",
     "log_loss": "log loss",
     "brier": "Brier score",
 }
@@ -40,6 +52,11 @@ def _quality_headline(a: Analysis) -> str:
             "The inputs do not help: as far as these rows tell, predictions that ignore them are "
             "as good."
         )
+    if a.data.task == "robust":
+        return (
+            f"On a new example the model is off by {number(s['mae'])} on average. Always "
+            f"predicting the middle would be off by {number(s['baseline_mae'])}."
+        )
     if not a.is_classes:
         return (
             f"On a new example the model is off by about {number(s['rmse'])}. Always predicting "
@@ -49,6 +66,8 @@ def _quality_headline(a: Analysis) -> str:
         ours = f"On {s['rows']:,} new examples the model was never wrong."
     else:
         ours = f"On a new example the model is wrong about {in_hundred(s['error'])}."
+    if "ranks_off" in s:
+        ours += f" It is {number(s['ranks_off'], 2)} ranks off on average."
     return (
         f"{ours} Always predicting the most common class would be wrong "
         f"{in_hundred(s['baseline_error'])}."
@@ -124,7 +143,14 @@ def _calibration_figure(k: int, entry: Record) -> Figure:
         f"Predicted probability of {name} and its share among the rows, leave-one-out. On the "
         "dashed line the two are equal.",
         text,
+        _agreement_table(f"calibration-{k}", bins),
     )
+
+
+def _agreement_table(name: str, bins: list[Record]) -> HtmlTable:
+    keys = {"from": "observed_low", "to": "observed_high"}
+    shares = {head: (keys.get(head, head), share_cell) for head in ("predicted", "observed", *keys)}
+    return behind(name, bins, **shares, rows=("count", count_cell))
 
 
 def _quantity_blocks(a: Analysis) -> list[Any]:
@@ -136,8 +162,10 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
     coverage = Figure(
         "coverage",
         charts.agreement(bins, "nominal coverage of the interval", "share of rows inside"),
-        "Nominal coverage of central intervals and the share of rows inside, leave-one-out.",
+        "Nominal coverage of central intervals and the share of rows inside, leave-one-out."
+        + " A count on the edge of an interval counts in part." * (a.data.task == "counts"),
         text,
+        _agreement_table("coverage", bins),
     )
     trusted = Note(
         f"Can the intervals be trusted? {percent(bins[-1]['observed'])} of the rows lie in their "
@@ -147,26 +175,29 @@ def _quantity_blocks(a: Analysis) -> list[Any]:
 
 
 def _error_figures(a: Analysis) -> Figures:
-    rows, target, r2 = records(a.points), a.data.target, number(a.left_out["r2"], 2)
-    rows = [row | {"z": (row["label"] - row["prediction"]) / row["std"]} for row in rows]
-    # Six digits are more than a picture shows, and keep the page small.
-    rows = [{k: v if k == "row" else float(f"{v:.6g}") for k, v in row.items()} for row in rows]
+    target, r2, shown = a.data.target, number(a.left_out["r2"], 2), len(a.points["row"])
     inside, few = a.certainty["inside"], _sampled(a)
     scatter = Figure(
         "scatter",
-        charts.predicted_and_seen(rows, target),
+        charts.predicted_and_seen(a.points, target),
         f"{target} in each row and its prediction from the other rows.{few}",
-        f"{target} against its leave-one-out prediction, {len(rows):,} rows, R² {r2}.",
+        f"{target} against its leave-one-out prediction, {shown:,} rows, R² {r2}.",
     )
     residuals = Figure(
         "residuals",
-        charts.residuals(rows),
-        "The error of each prediction in units of its standard deviation. The band should contain "
+        charts.residuals(),
+        f"The error of each prediction in {_unit(a)}. The band should contain "
         f"95 % of the rows; it contains {percent(inside)}.{few}",
         "Errors in units of their predicted standard deviation; "
         f"{round(inside * a.n_rows):,} of {a.n_rows:,} lie within 1.96.",
     )
     return Figures([scatter, residuals])
+
+
+def _unit(a: Analysis) -> str:
+    if a.data.task == "regression":
+        return "units of its standard deviation"
+    return "standard deviations of a Gaussian in which a target is as unlikely"
 
 
 def _sampled(a: Analysis) -> str:
@@ -178,8 +209,12 @@ def _sampled(a: Analysis) -> str:
 def certainty(a: Analysis) -> Section:
     """Return the section on the certainty of predictions."""
     headline, caption, spec = _class_certainty(a) if a.is_classes else _quantity_certainty(a)
-    figure = Figure("sureness", spec, caption, headline)
-    table = _example_table(a, "least-certain", "The least certain rows", a.least_certain)
+    bars = _bars(a.certainty["counts"], a.certainty["edges"])
+    show = share_cell if a.is_classes else cell
+    ends = {"from": ("lower", show), "to": ("upper", show)}
+    numbers = behind("sureness", bars, kind=("kind", word_cell), **ends, rows=("count", count_cell))
+    figure = Figure("sureness", spec, caption, headline, numbers)
+    table = example_table(a, "least-certain", "The least certain rows", a.least_certain)
     title = "How certain are the predictions?"
     return Section("certainty", title, headline, [Figures([figure]), table])
 
@@ -232,50 +267,13 @@ def _bars(kinds: dict[str, list[int]], edges: list[float]) -> list[Record]:
     return bars
 
 
-def labels(a: Analysis) -> Section:
-    """Return the section on suspicious labels."""
-    note = Note(
-        "Each row is predicted from all the others. A surprising row may be wrong, or rare, or "
-        "right where the model is wrong: look at it before you change it.",
-        quiet=True,
-    )
-    if a.is_classes:
-        headline = _class_headline(a)
-        doubt: Column = ("label probability", "probability_of_label", _share_cell)
-    else:
-        first = a.suspects[0]
-        headline = (
-            f"Check row {first['row']} first: its value is {number(first['label'])}, and the other "
-            f"rows predict {number(first['prediction'])} ± {number(first['std'], 2)}, "
-            f"{number(abs(first['z']), 2)} standard deviations away."
-        )
-        doubt = ("deviations off", "z", cell)
-    table = _example_table(a, "suspects", "The rows to check first", a.suspects, doubt)
-    return Section("labels", "Which labels look wrong?", headline, [table, note])
-
-
-def _class_headline(a: Analysis) -> str:
-    first = a.suspects[0]
-    if first["probability_of_label"] >= 0.5:
-        return "None: every row has the label that the other rows predict."
-    headline = (
-        f"Check row {first['row']} first: given the other rows, its label {first['label']} has a "
-        f"probability of {percent(first['probability_of_label'], 1)}."
-    )
-    wrong = sum(r["probability_of_label"] < 0.1 for r in a.suspects)
-    if wrong > 1:
-        least = "At least " if wrong == len(a.suspects) else ""
-        headline += f" {least}{wrong} labels have a probability below 10 %."
-    return headline
-
-
-def _example_table(
+def example_table(
     a: Analysis, name: str, caption: str, examples: list[Record], *more: Column
 ) -> HtmlTable:
     """Return a table of rows: target, prediction, more columns, and the most important inputs."""
     if a.is_classes:
         target, show = "label", word_cell
-        certainty: Column = ("probability", "probability", _share_cell)
+        certainty: Column = ("probability", "probability", share_cell)
     else:
         target, show = a.data.target, partial(cell, digits=4)
         certainty = ("±", "std", cell)
@@ -304,8 +302,3 @@ def _shown_inputs(a: Analysis) -> list[str]:
     names = list(next(iter(a.inputs.values())))
     chosen = [line["feature"] for line in a.importance[:_MOST_INPUTS]]
     return [name for name in names if name in chosen]
-
-
-def _share_cell(x: float | None) -> Cell:
-    """Return a probability as a table's cell."""
-    return Cell(percent(x, 1), x)

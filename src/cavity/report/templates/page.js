@@ -4,14 +4,29 @@ const read = (element) => JSON.parse(element.textContent);
 
 // Charts. Their colours are the page's own variables, so a change of theme needs no redrawing.
 // The interpreter (ast) lets Vega work where a page forbids code made from strings.
+const numbers = read(document.getElementById("numbers"));
 const views = {};
+// Rows that are drawn one by one are on the page once, among its numbers.
+const rowsOf = (columns) =>
+  columns.row.map((_, k) =>
+    Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[k]])),
+  );
+function chartOf(source) {
+  const spec = read(source);
+  for (const { data } of spec.layer) if (data.name === "points") data.values = rowsOf(numbers.points);
+  return spec;
+}
 const drawn = [...document.querySelectorAll("script[data-chart]")].map((source) =>
-  vegaEmbed(document.getElementById(source.dataset.chart), read(source), {
+  vegaEmbed(document.getElementById(source.dataset.chart), chartOf(source), {
     renderer: "svg",
     actions: false,
     ast: true,
   }).then((chart) => {
     views[source.dataset.chart] = chart.view;
+    // A picture with a text, not a document of many marks: the numbers are in a table.
+    const place = document.getElementById(source.dataset.chart);
+    place.setAttribute("role", "img");
+    place.removeAttribute("aria-roledescription");
   }).catch((problem) => {
     const place = document.getElementById(source.dataset.chart);
     place.textContent = "This chart could not be drawn.";
@@ -166,7 +181,7 @@ function decide(form, { steps, classes }) {
   return places;
 }
 for (const form of document.querySelectorAll(".decision")) {
-  const { thresholds } = read(document.getElementById("numbers"));
+  const { thresholds } = numbers;
   form.threshold.max = thresholds.steps.length - 1;
   form.threshold.value = nearest(thresholds.steps, 0.5);
   const say = () => decide(form, thresholds);

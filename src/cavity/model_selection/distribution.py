@@ -12,8 +12,8 @@ from cavity.arrays import Array
 _SETTLED = float(norm.ppf(0.95))
 
 
-class ForecastLaw(NamedTuple):
-    """A law around a forecast, with two sides: its median, and how far it reaches below and above.
+class ForecastDistribution(NamedTuple):
+    """Two halves around a forecast, the median: how far values may lie below and above it.
 
     z standard deviations lead as far as z sampling errors and the extreme continuation together,
     as the sides of a right angle. More rows never make a value below the same goal less likely, as
@@ -22,9 +22,9 @@ class ForecastLaw(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> law = ForecastLaw(np.array(0.2), np.array(0.0), np.array(0.0), sampling=0.05)
-    >>> print(f"{law.probability(0.2):.2f} {law.probability(0.25):.2f} {law.quantile(0.975):.3f}")
-    0.50 0.84 0.298
+    >>> found = ForecastDistribution(np.array(0.2), np.array(0.0), np.array(0.0), sampling=0.05)
+    >>> print(f"{found.probability(0.25):.2f} {found.quantile(0.975):.3f}")
+    0.84 0.298
     """
 
     value: Array
