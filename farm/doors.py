@@ -71,6 +71,8 @@ def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # Columns of arrays have no names, whatever a file says.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield Path(name)
 
 

@@ -105,7 +105,9 @@ def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     if header["feature_names"] is not None:
         if len(header["feature_names"]) != found.n_features_in_:
             raise ValueError("its names do not fit its columns")
-        names = np.array([str(name) for name in header["feature_names"]], dtype=object)
+        if not all(isinstance(name, str) for name in header["feature_names"]):
+            raise ValueError("the names of its columns are not all text")
+        names = np.array(header["feature_names"], dtype=object)
         found.__dict__.update(feature_names_in_=names)
     return found
 
