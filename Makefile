@@ -17,7 +17,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow farm lint format report pictures docs bench curves trust goals suspects clean
+.PHONY: help venv test slow farm lint format report pictures docs bench curves trust reliability coverage goals suspects clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -46,6 +46,12 @@ slow: $(VENV)/.dev  ## run the slow tests as well
 
 farm: $(VENV)/.dev  ## solve random hostile problems and check every answer (HOURS=3: longer)
 	$(ONE_THREAD) $(BIN)/python -m farm $(if $(HOURS),--hours $(HOURS)) $(FARM_ARGS)
+
+reliability: $(VENV)/.dev  ## all figures of docs/reliability.md (QUICK=1: a minute)
+	$(ONE_THREAD) $(BIN)/python -m farm.reliability $(if $(QUICK),--quick)
+
+coverage: $(VENV)/.dev  ## which lines and branches the tests run; fails below 97 % and 92 %
+	$(ONE_THREAD) $(BIN)/python -m farm.coverage $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

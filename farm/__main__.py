@@ -9,8 +9,8 @@ stopped. Failures are printed with what repeats them, made smaller, and kept in 
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Collection
+from itertools import count, islice
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -27,20 +27,40 @@ _BATCH = 20
 def main() -> int:
     """Run the farm; the exit code is 1 if anything failed."""
     options = _options()
-    path = options.out / f"{options.seed}.jsonl"
     if options.only is not None:
         found = Record.of(options.seed, options.only)
         print("\n".join(map(str, found.faults)) or "all properties hold")
         return bool(found.faults)
-    done = solved(path)
-    for batch in _batches(options, set(done)):
-        jobs = (delayed(Record.of)(options.seed, number) for number in batch)
-        for record in Parallel(n_jobs=options.jobs, return_as="generator_unordered")(jobs):
-            append(path, record)
-            done[record.number] = record
-            _tell(options, record)
+    how = {"hours": options.hours, "kinds": options.kind, "keep_failures": options.keep}
+    done = solve_all(options.seed, options.problems, options.jobs, out=options.out, **how)
     print(totals(done.values()))
     return any(record.faults for record in done.values())
+
+
+def solve_all(
+    seed: int,
+    problems: int,
+    jobs: int,
+    *,
+    hours: float | None = None,
+    kinds: Collection[str] | None = None,
+    keep_failures: bool = False,
+    out: Path = _FOLDER,
+) -> dict[int, Record]:
+    """Solve problems that are not solved yet, and return all of them by their numbers."""
+    path = out / f"{seed}.jsonl"
+    done = solved(path)
+    numbers = count() if hours else range(problems)
+    wanted = kinds or KINDS
+    todo = (k for k in numbers if k not in done and problem(seed, k)["kind"] in wanted)
+    end = time.monotonic() + 3600.0 * (hours or 1e6)
+    while time.monotonic() < end and (batch := list(islice(todo, _BATCH * jobs))):
+        run = Parallel(n_jobs=jobs, return_as="generator_unordered")
+        for record in run(delayed(Record.of)(seed, number) for number in batch):
+            append(path, record)
+            done[record.number] = record
+            _tell(seed, record, keep_failures)
+    return done
 
 
 def _options() -> argparse.Namespace:
@@ -56,30 +76,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _batches(options: argparse.Namespace, done: set[int]) -> Iterator[list[int]]:
-    """Yield numbers of problems to solve, a few for each process."""
-    end = time.monotonic() + 3600.0 * (options.hours or 0.0)
-    numbers = iter(count() if options.hours else range(options.problems))
-    wanted = options.kind or list(KINDS)
-    todo = (
-        number
-        for number in numbers
-        if number not in done and problem(options.seed, number)["kind"] in wanted
-    )
-    while not options.hours or time.monotonic() < end:
-        batch = [number for number, _ in zip(todo, range(_BATCH * options.jobs), strict=False)]
-        if not batch:
-            return
-        yield batch
-
-
-def _tell(options: argparse.Namespace, record: Record) -> None:
+def _tell(seed: int, record: Record, keep_failures: bool) -> None:
     """Print the failures of a problem, each rule once, and keep a smaller problem of each."""
     for fault in {(one.rule, one.of): one for one in record.faults}.values():
-        again = f"python -m farm --seed {options.seed} --only {record.number}"
+        again = f"python -m farm --seed {seed} --only {record.number}"
         print(f"{again}: {fault.of}: {fault.rule}: {fault.detail}", flush=True)
-        if options.keep:
-            place = keep(shrunk(problem(options.seed, record.number), fault), fault, CASES)
+        if keep_failures:
+            place = keep(shrunk(problem(seed, record.number), fault), fault, CASES)
             print(f"  kept as {place}", flush=True)
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, seed, settings
 
@@ -25,18 +26,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("build") / "farm" / "fuzz.json")
     options = parser.parse_args()
-    end, turn = time.monotonic() + 60.0 * options.minutes, options.seed
+    found = fuzz(options.minutes, options.seed)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(found, indent=1)
+    options.out.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return any(one["failures"] for one in found["doors"].values())
+
+
+def fuzz(minutes: float, begin: int = 0) -> dict[str, Any]:
+    """Try the doors in turns; return the examples and failures of each."""
+    end, turn = time.monotonic() + 60.0 * minutes, begin
     found = {name: {"examples": 0, "failures": 0} for name in DOORS}
     while time.monotonic() < end:
         turn += 1
         for name, door in DOORS.items():
             found[name]["examples"] += _BATCH
             found[name]["failures"] += not _holds(name, door, turn)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"minutes": options.minutes, "doors": found}, indent=1)
-    options.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return any(one["failures"] for one in found.values())
+    return {"minutes": minutes, "doors": found}
 
 
 def _holds(name: str, door: Door, turn: int) -> bool:

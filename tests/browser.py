@@ -19,7 +19,7 @@ NASTY = "<script>document.title='owned'</script>\"'&{{7*7}}</script> ✓ é"
 # One length scale is tuned in a tenth of the time that thirty take.
 QUICK = Settings("rbf")
 ROWS = 80
-NAMES = ("breast_cancer", "wine", "boston", "small", "nasty")
+NAMES = ("breast_cancer", "wine", "boston", "insurance", "arthritis", "outliers", "small", "nasty")
 
 
 def small_table(name="few.csv", label="yes", column="x"):

@@ -232,6 +232,18 @@ def test_a_wrong_label_is_doubted():
     assert np.argmin(own) == i
 
 
+def test_a_class_that_the_sample_has_not_seen():
+    """A class of one row is known, wherever the row is; its neighbours have the others' classes."""
+    X, y = table(1200, 9)
+    y[1100] = "a"
+    found = model().fit(X, y)
+    assert found.classes_.tolist() == ["a", "p", "q", "r"]
+    proba = found.predict_proba(X)
+    assert proba[:, 0].mean() < 0.01
+    assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+    assert np.isfinite(np.log(found.loo_proba_)).all()
+
+
 def test_what_there_is_not():
     """What does not go with points says so in one sentence."""
     softmax = model(likelihood="logit", inference="laplace")

@@ -178,6 +178,33 @@ def test_a_file_that_cannot_be_read(pa, tmp_path, content):
         read(ParquetRows(tmp_path, "label"))
 
 
+def varint(n):
+    """Return an integer as Thrift writes it."""
+    n, found = 2 * n if n >= 0 else -2 * n - 1, bytearray()
+    while n > 127:
+        found.append(128 | n & 127)
+        n >>= 7
+    return bytes([*found, n])
+
+
+@pytest.mark.parametrize("declared", [-9, 10**15])
+def test_files_that_declare_other_numbers_of_rows(pa, tmp_path, declared):
+    """A count below zero, or one for which the bookkeeping alone would fill the memory."""
+    file = tmp_path / "t.parquet"
+    pa.parquet.write_table(pa.table(columns()), file)
+    whole = file.read_bytes()
+    # The number of rows of the file stands before the list of its row groups.
+    footer = whole[-8 - int.from_bytes(whole[-8:-4], "little") : -8]
+    before = b"\x16" + varint(100) + b"\x19"
+    assert footer.count(before) == 1
+    changed = footer.replace(before, b"\x16" + varint(declared) + b"\x19")
+    file.write_bytes(
+        whole[: -8 - len(footer)] + changed + len(changed).to_bytes(4, "little") + b"PAR1"
+    )
+    with pytest.raises(ValueError, match=r"no rows|rows and now has 100|cannot be read"):
+        read(ParquetRows(file, "label", features=["a"], batch_rows=10))
+
+
 def test_no_rows(pa, tmp_path):
     """A table without rows, a folder without files and a wrong path are different things."""
     file = tmp_path / "empty.parquet"

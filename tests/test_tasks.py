@@ -22,7 +22,7 @@ from cavity.model_selection.predictive import (
 from cavity.report.analysis import analyse
 from cavity.report.outliers import outliers_of, threshold
 from cavity.report.page import render
-from cavity.report.scores import left_out_of
+from cavity.report.scores import left_out_of, verdict_of
 from cavity.report.sections import strip
 from cavity.report.sections.model import record
 from cavity.report.sections.predictions import quality
@@ -471,6 +471,15 @@ def test_the_page_tells_of_outliers():
     assert clean.outliers["robust"] is None
     assert "No row is an outlier" in "\n".join(summarise(clean))
     assert outliers_of(MADE["robust"](n=20), None, QUICK) is None
+
+
+def test_outliers_do_not_hide_that_the_inputs_help():
+    """The losses of a few rows are so large that only the model with heavy tails can tell."""
+    data = prepare(read_table("outliers"), max_rows=80)
+    fitted, _ = fit_model(data, QUICK)
+    assert not verdict_of(left_out_of(data, fitted))["helps"]
+    found = analyse(data, QUICK, skip=["comparison", "baselines"])
+    assert found.verdict["helps"]
 
 
 def test_the_shipped_outliers_are_found():

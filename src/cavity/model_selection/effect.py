@@ -19,8 +19,8 @@ from cavity.model_selection.surface import (
     surface_of,
 )
 
-_MOST_ROWS, _MOST_POINTS, _DRAWS = 200, 2400, 200
-"""Rows to average over, and the most points that functions are drawn at together."""
+_MOST_ROWS, _DRAWN_ROWS, _MOST_POINTS, _DRAWS = 200, 100, 2400, 200
+"""Rows to average over, those of the draws, and the most points of functions drawn together."""
 
 
 class Band(NamedTuple):
@@ -181,12 +181,21 @@ def effect_of(
         mean, variance = surface.averages(tables)
         reach = ndtri(0.5 + level / 2.0) * np.sqrt(variance)
         return Band(mean, mean - reach, mean + reach)
-    rows = rows[: max(_MOST_POINTS // len(values), 20)]
+    few = min(max(_MOST_POINTS // len(values), 20), _DRAWN_ROWS)
+    every, joint = (_set(table, part, columns, values) for part in (rows, rows[:few]))
+    predicted = surface.predictions(every).reshape(len(values), len(rows), -1)
     # Functions drawn at all values together give a band without jumps between them.
-    settings = [np.repeat(column, len(rows)) for column in zip(*values, strict=True)]
-    joint = replaced(table, np.tile(rows, len(values)), columns, settings)
-    shape = (len(values), len(rows), -1)
-    mean = surface.predictions(joint).reshape(shape).mean(axis=1)
-    drawn = surface.draws(joint, _DRAWS, rng).reshape(_DRAWS, *shape).mean(axis=2)
-    low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+    drawn = surface.draws(joint, _DRAWS, rng).reshape(_DRAWS, len(values), -1, predicted.shape[-1])
+    # Fewer rows tell how wide the band is, all of them where it is.
+    off = drawn.mean(axis=2) - predicted[:, :few].mean(axis=1)
+    mean = predicted.mean(axis=1)
+    low, high = mean + np.quantile(off, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+    if surface.has_classes:
+        low, high = np.clip([low, high], 0.0, 1.0)
     return Band(mean, np.minimum(low, mean), np.maximum(high, mean))
+
+
+def _set(table: Any, rows: Array, columns: Sequence[int], values: Sequence[Sequence[Any]]) -> Any:
+    """Return rows of a table once for each value of these columns."""
+    settings = [np.repeat(column, len(rows)) for column in zip(*values, strict=True)]
+    return replaced(table, np.tile(rows, len(values)), columns, settings)

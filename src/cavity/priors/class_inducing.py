@@ -39,7 +39,22 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class AsDifferences:
-    """How a block of rows with class codes becomes one of differences of class values."""
+    """How a block of rows with class codes becomes one of differences of class values.
+
+    Parameters
+    ----------
+    n_classes : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cavity.priors import AsDifferences
+    >>> from cavity.sites import Rows
+    >>> X, codes = np.zeros((4, 1)), np.array([0, 2, 1, 2])
+    >>> rows = AsDifferences(3)(Rows(codes, np.ones(4), X))
+    >>> rows.y.shape, rows.X.labels.codes.tolist()
+    ((8,), [0, 2, 1, 2])
+    """
 
     n_classes: int
 
@@ -80,6 +95,23 @@ class ClassInducingPrior(NamedTuple):
     """Independent latent functions of C classes on the same inducing points.
 
     Its rows are differences of class values, as `AsDifferences` makes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from cavity.inference import EP, Problem
+    >>> from cavity.kernels import rule
+    >>> from cavity.likelihoods import Probit
+    >>> from cavity.priors import AsDifferences, ClassInducingPrior
+    >>> from cavity.sites import Rows
+    >>> X = np.linspace(0.0, 6.0, 90)[:, None]
+    >>> codes = np.repeat([0, 1, 2], 30)
+    >>> prior = ClassInducingPrior.of(rule(4.0 * RBF(1.0)), X[::15], 3)
+    >>> rows = AsDifferences(3)(Rows(codes, np.ones(90), X))
+    >>> fit = EP().fit(Problem(Probit(), prior, rows))
+    >>> np.argmax(fit.posterior.at(X[[5, 45, 85]]).mean, axis=1).tolist()
+    [0, 1, 2]
     """
 
     one: InducingPrior

@@ -17,7 +17,7 @@ from cavity.report import parts
 from cavity.report.baselines import baselines_of, skipped
 from cavity.report.checks import checks_of
 from cavity.report.inputs import inputs_of
-from cavity.report.outliers import outliers_of
+from cavity.report.outliers import outliers_of, seen_through
 from cavity.report.scores import Unseen, held_out_of, left_out_of
 from cavity.report.suspects import suspects_of
 from cavity.report.thresholds import thresholds_of
@@ -180,7 +180,7 @@ def analyse(
     tell("measuring which inputs matter")
     about_inputs = inputs_of(data, fitted, settings.seed)
     about_methods = _comparisons(data, settings, fitted, unseen, tell, skip)
-    about = about_rows | about_inputs | about_methods
+    about = seen_through(about_rows | about_inputs | about_methods)
     return Analysis(
         title=f"{data.target} of {data.source}",
         data=_about_data(data),

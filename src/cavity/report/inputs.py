@@ -11,7 +11,7 @@ from cavity.model_selection.surface import Surface, surface_of
 from cavity.report.parts import LEVEL
 from cavity.tables.prepare import Prepared
 
-_DRAWS, _GRID, _MOST_ROWS = 200, 24, 2000
+_DRAWS, _GRID, _MOST_ROWS = 200, 16, 2000
 _MOST_EFFECTS, _FEWEST_EFFECTS, _MOST_CLASSES = 12, 2, 4
 
 

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from cavity.arrays import Array
-from cavity.report.scores import Unseen, left_out_of, scores_of, standard_error
+from cavity.report.scores import Unseen, left_out_of, scores_of, standard_error, verdict_of
 from cavity.tables.fitting import Settings, fit_model
 from cavity.tables.prepare import Prepared
 
@@ -37,8 +37,8 @@ def outliers_of(data: Prepared, left_out: Unseen, settings: Settings) -> Record 
 
     That is threshold, rows (the numbers of those further off, the furthest first) and, if there are
     any, robust: what a model with heavy tails predicts of left-out rows. It has rows (those further
-    off than the threshold in its own units), scores, gain and gain_se (by how much its log loss is
-    lower), and verdict: better, as good or worse.
+    off than the threshold in its own units), scores, helps (whether to it the inputs help), gain
+    and gain_se (by how much its log loss is lower), and verdict: better, as good or worse.
     """
     if data.task != "regression" or data.stored is not None:
         return None
@@ -74,7 +74,18 @@ def _robust(data: Prepared, left_out: Unseen, settings: Settings, limit: float) 
     return {
         "rows": _rows(data, (unseen.y - unseen.mean) / unseen.std, limit),
         "scores": scores_of(unseen, data.y),
+        "helps": verdict_of(unseen)["helps"],
         "gain": gain,
         "gain_se": error,
         "verdict": "better" if gain > least else "worse" if gain < -least else "as good",
     }
+
+
+def seen_through(about: Record) -> Record:
+    """Return the fields of an analysis, with a verdict that outliers do not spoil.
+
+    The losses of a few rows may hide from the ordinary model that the inputs help.
+    """
+    robust = (about["outliers"] or {}).get("robust")
+    helps = about["verdict"]["helps"] or bool(robust and robust["helps"])
+    return about | {"verdict": about["verdict"] | {"helps": helps}}

@@ -2,16 +2,20 @@
 
 import base64
 import hashlib
+import os
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 
-import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cavity.report.analysis import Analysis
 from cavity.report.sections import SECTIONS, strip
+from cavity.storage import replacing
 from cavity.tables.output import plain
 
 _MOST_SUSPECTS = 1000
@@ -52,8 +56,32 @@ def _own(name: str) -> str:
 
 @cache
 def _bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script that can be put into a page."""
-    return str(vl_convert.javascript_bundle(_SNIPPET)).replace("</script", "<\\/script")
+    """Return Vega, Vega-Lite and Vega-Embed as one script that can be put into a page.
+
+    To put them together takes a second: the script is kept in the user's folder for such files,
+    behind its own digest.
+    """
+    path = _kept()
+    with suppress(OSError, ValueError):
+        digest, text = path.read_text(encoding="utf-8").split("\n", 1)
+        if digest == hashlib.sha256(text.encode()).hexdigest():
+            return text
+    # Its import takes long, too.
+    import vl_convert
+
+    text = str(vl_convert.javascript_bundle(_SNIPPET)).replace("</script", "<\\/script")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as beside:
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            beside.write_text(f"{digest}\n{text}", encoding="utf-8")
+    return text
+
+
+def _kept() -> Path:
+    """Return where the script of this version is kept."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "cavity" / f"vega-{version('vl-convert-python')}.js"
 
 
 def _policy(scripts: list[str]) -> str:

@@ -21,6 +21,8 @@ KEPT = 2**30
 """Bytes that may be kept of what a prior has made of the rows."""
 
 
+_SMALLEST = 2**10
+"""Bytes below which a block's share of what is kept holds nothing."""
 _ROUNDING = 1e-9
 """Sums of the same numbers differ by less than this share."""
 
@@ -175,13 +177,14 @@ class StreamedRows(ABC):
 
     def _known(self, n: int) -> None:
         """Remember the number of rows, which decides whether there is memory for features."""
-        if not n:
+        # A damaged file may declare any number of them.
+        if n < 1:
             raise ValueError("The table has no rows.")
         self._expect(n)
         if self._n is None:
             self._n, blocks = n, -(-n // self.batch_rows)
             share = self._kept / blocks
-            self._memos = [Memo(share) for _ in range(blocks)] if share > 0.0 else []
+            self._memos = [Memo(share) for _ in range(blocks)] if share > _SMALLEST else []
         if self._n != n:
             raise ValueError(
                 f"The table has had {self._n:,} rows and now has {n:,}. Every pass must see the "

@@ -68,9 +68,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(beside, target)
     finally:
-        beside.unlink(missing_ok=True)
-        os.close(lock)
+        _discard(beside, lock)
     _sync_folder(target.parent)
+
+
+def _discard(beside: Path, lock: int) -> None:
+    """Remove a temporary file if it is still there, and let go of it in any case."""
+    try:
+        os.unlink(beside)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(lock)
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -103,11 +112,15 @@ def _temporary(target: Path) -> tuple[Path, int]:
     while True:
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_SUFFIX}")
         lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        _locked(lock, wait=True)
-        # In between, somebody may have taken it for litter.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), os.stat(beside)):
-                return beside, lock
+        try:
+            _locked(lock, wait=True)
+            # In between, somebody may have taken it for litter.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(beside)):
+                    return beside, lock
+        except BaseException:
+            _discard(beside, lock)
+            raise
         os.close(lock)
 
 

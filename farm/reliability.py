@@ -1,0 +1,95 @@
+"""All figures of the page on reliability, by one command.
+
+``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2]`` measures the parts that are
+named, or all, writes farm/results/PART.json and docs/reliability.md. What is not measured keeps the
+numbers of its last run; problems that were solved before are not solved again.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from farm import interrupts, kills, streams, workers
+from farm.__main__ import solve_all
+from farm.page import page
+from farm.record import summary
+
+_ROOT = Path(__file__).resolve().parent.parent
+RESULTS = _ROOT / "farm" / "results"
+_DOCS = _ROOT / "docs" / "reliability.md"
+
+
+class Plan(NamedTuple):
+    """How much to do, and in how many processes."""
+
+    problems: int
+    updates: int
+    kills: int
+    """At most of each kind of writer."""
+    workers: int
+    moments: int
+    minutes: float
+    jobs: int
+
+
+def _problems(plan: Plan) -> Any:
+    return summary(solve_all(0, plan.problems, plan.jobs).values())
+
+
+def _streams(plan: Plan) -> Any:
+    return {name: streams.drift(name, plan.updates) for name in streams.STREAMS}
+
+
+def _kills(plan: Plan) -> Any:
+    found = {task: kills.kill_all(task, most=plan.kills) for task in kills.TASKS}
+    return found | {"workers": workers.kill_workers(plan.workers)}
+
+
+def _interrupts(plan: Plan) -> Any:
+    return {name: interrupts.moments(task, plan.moments) for name, task in interrupts.TASKS.items()}
+
+
+def _fuzz(plan: Plan) -> Any:
+    # Of the parts only this one needs Hypothesis and the extra [report].
+    from farm.fuzz import fuzz
+
+    return fuzz(plan.minutes)
+
+
+PARTS: dict[str, Callable[[Plan], Any]] = {
+    "problems": _problems,
+    "streams": _streams,
+    "kills": _kills,
+    "interrupts": _interrupts,
+    "fuzz": _fuzz,
+}
+
+
+def main() -> int:
+    """Measure what is asked for, and write the page of everything that has been measured."""
+    parser = argparse.ArgumentParser(prog="farm.reliability", description=__doc__)
+    parser.add_argument("--part", action="append", choices=PARTS)
+    parser.add_argument("--quick", action="store_true", help="a small part, into build/farm")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    plan = Plan(10_000, 10_000_000, 1000, 20, 200, 10.0, options.jobs)
+    out, docs = RESULTS, _DOCS
+    if options.quick:
+        plan = Plan(20, 64_000, 3, 1, 5, 0.1, options.jobs)
+        out, docs = Path("build/farm/results"), Path("build/farm/reliability.md")
+    out.mkdir(parents=True, exist_ok=True)
+    for name in options.part or PARTS:
+        begin = time.perf_counter()
+        found = PARTS[name](plan)
+        (out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(f"{name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
+    docs.write_text(page(out), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

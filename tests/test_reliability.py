@@ -1,0 +1,47 @@
+"""What the page on reliability is made of: long streams, counts and a page."""
+
+import json
+
+import numpy as np
+import pytest
+from farm import coverage, streams
+from farm.page import page
+from farm.record import Record, summary
+
+
+@pytest.mark.parametrize("name", streams.STREAMS)
+def test_streams_do_not_drift(name):
+    """After as many updates as a test has time for, the posterior is the exact one."""
+    found = streams.drift(name, 64_000)
+    # The page has ten million: errors grow with the square root of the number at most.
+    assert max(found.get(part, 0.0) for part in ("mean", "deviation", "sum")) < 1e-8
+
+
+def test_a_stream_that_drifts_would_be_seen(monkeypatch):
+    """The check is worth something: rows that count a little too much are found out."""
+    learn = streams._Exact.learn
+    more = lambda self, places, y: learn(self, places, 1.0001 * y)  # noqa: E731
+    monkeypatch.setattr(streams._Exact, "learn", more)
+    assert streams.drift("numbers", 64_000)["mean"] > 1e-6
+
+
+def test_the_page_has_what_was_measured(tmp_path):
+    """Sections of what there is, with the numbers of the results."""
+    counts = {"fits": 8, "converged": 6, "warned": 1, "silent": 1, "peer fits": 3, "peer errors": 2}
+    record = Record(0, "classes", 0.5, counts, {}, [])
+    (tmp_path / "problems.json").write_text(json.dumps(summary([record])))
+    stream = {"updates": 10, "mean": 2e-9, "deviation": 3e-10, "seconds": 1.0}
+    (tmp_path / "streams.json").write_text(json.dumps({"numbers": stream}))
+    text = page(tmp_path)
+    assert "| classes | 1 | 8 | 6 | 1 | 1 | 0 | 0 |" in text
+    assert "87.500 % converged or warned" in text
+    assert "| raised an error | 2 |" in text
+    assert "| numbers | 10 | 2.0e-09 | 3.0e-10 | 1 |" in text
+    assert "Strange input" not in text
+
+
+def test_shares_of_coverage():
+    """Lines and branches are counted apart."""
+    totals = {"covered_lines": 97, "num_statements": 100, "covered_branches": 9, "num_branches": 10}
+    assert coverage.shares(totals) == pytest.approx({"lines": 97.0, "branches": 90.0})
+    assert np.all(np.array(list(coverage.LEAST.values())) > 90.0)
