@@ -4,7 +4,9 @@ Each function draws one picture, from the data and models of the page that shows
 name. All, or those named on the command line, are written to docs/pictures/.
 """
 
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +39,7 @@ from cavity.datasets import load_crabs, load_pima, load_sonar
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 BLUE, ORANGE, GREY, GREEN = "#1f5f8b", "#d1762a", "#6b6b6b", "#3d8056"
-STYLE = {
+STYLE: dict[str, Any] = {
     "font.size": 9.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -322,6 +324,26 @@ def classes() -> Any:
     sure = axes[1].contourf(*grid, p.max(axis=2), np.linspace(0.3, 1.0, 8), cmap="Greys")
     figure.colorbar(sure, ax=axes[1], label="probability of the most probable class")
     axes[1].set(title="how sure it is", xticks=[], yticks=[])
+    return figure
+
+
+@picture
+def report() -> Any:
+    """Photograph the beginning of the page about the Pima data; this needs Chromium."""
+    with tempfile.TemporaryDirectory() as folder:
+        page, shot = Path(folder) / "report.html", Path(folder) / "report.png"
+        command = [sys.executable, "-m", "cavity", "report", "pima", "--quiet", "-o", str(page)]
+        subprocess.run(command, check=True)
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+        options += ["--disable-background-networking", "--disable-sync", "--hide-scrollbars"]
+        options += [f"--user-data-dir={folder}/profile", "--window-size=1100,1340"]
+        browser = ["chromium", *options, f"--screenshot={shot}", page.as_uri()]
+        subprocess.run(browser, check=True, capture_output=True)
+        pixels = plt.imread(shot)
+    # Pixel for pixel: what is resampled is blurred, and four times as large.
+    figure = plt.figure(figsize=np.array(pixels.shape[1::-1]) / STYLE["figure.dpi"])
+    figure.add_axes((0.0, 0.0, 1.0, 1.0)).imshow(pixels, interpolation="nearest")
+    figure.axes[0].set_axis_off()
     return figure
 
 

@@ -121,6 +121,17 @@ def test_page_is_small_and_alone(pages, name):
     assert not re.search(r"<(?:link|img|iframe)\b|<script[^>]*\bsrc=|@import|url\(", text[:30_000])
 
 
+def test_a_number_stays_with_its_percent_sign(driver, pages):
+    """In a headline no line begins with a percent sign."""
+    show(driver, pages("pima"))
+    headlines = [
+        e.get_property("textContent") for e in driver.find_elements("class name", "headline")
+    ]
+    shares = [text for text in headlines if "%" in text]
+    assert shares
+    assert not any(" %" in text for text in shares)
+
+
 def test_hostile_names_are_text(driver, pages):
     """Column names and labels stay text, in the page, in its charts and in its numbers."""
     show(driver, pages("nasty"))

@@ -140,7 +140,9 @@ def test_the_most_serious_is_named_first():
     found = [c for c in analysis.checks if c["status"] == "found"]
     assert [c["severity"] for c in found[:2]] == ["note", "warning"]
     assert found[1]["title"][1:] in headline(analysis)
-    assert headline(analysis).startswith(f"{len(found)} of 8 checks")
+    assert headline(analysis).startswith(f"{len(found)} of 8 checks have found something")
+    one = analysed(twice(rows(200)), Settings())
+    assert headline(one) == "1 of 8 checks has found something: rows that repeat others."
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)

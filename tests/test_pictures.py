@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -48,4 +49,6 @@ def test_the_script_runs(script, tmp_path, monkeypatch):
 def test_all_pictures(script, tmp_path, monkeypatch):
     """All pictures are drawn anew."""
     for name in script.PICTURES:
+        if name == "report" and shutil.which("chromium") is None:
+            continue
         draw(script, name, tmp_path, monkeypatch)

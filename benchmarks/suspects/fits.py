@@ -3,6 +3,7 @@
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,11 +60,10 @@ class Seen(NamedTuple):
 
 def cases(quick: bool, seeds: int) -> Iterator[Case]:
     """Yield all cases; a quick run has three tables and one share."""
-    for seed in range(1 if quick else seeds):
-        for name in ["crabs", "iris", "rings"] if quick else TABLES:
-            for kind in KINDS:
-                for share in (0.1,) if quick else (0.05, 0.1, 0.2):
-                    yield Case(name, kind, share, seed)
+    names, shares = (["crabs", "iris", "rings"], [0.1]) if quick else (TABLES, [0.05, 0.1, 0.2])
+    for seed, kind in product(range(1 if quick else seeds), KINDS):
+        for name, share in product(names, shares):
+            yield Case(name, kind, share, seed)
 
 
 def fit_all(wanted: list[Case], folder: Path, jobs: int) -> None:

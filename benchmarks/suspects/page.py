@@ -91,8 +91,8 @@ def _promises(rows: Rows) -> str:
 
 def _wins(rows: Rows) -> str:
     lines = []
-    for kind in KINDS:
-        some, won, lost = _of(rows, kind=kind), [], []
+    for kind in [*KINDS, "all three"]:
+        some, won, lost = _of(rows, kind=kind) if kind in KINDS else rows, [], []
         for name in _names(rows):
             ours = _mean(some, "ap", model=OURS, table=name)
             best = max(_mean(some, "ap", model=peer, table=name) for peer in PEERS)

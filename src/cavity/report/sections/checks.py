@@ -27,7 +27,7 @@ def headline(a: Analysis) -> str:
         return f"No: none of {count(len(a.checks), 'check')} has found anything."
     serious = [c for c in found if c["severity"] == "warning"]
     title = (serious or found)[0]["title"]
-    have = "check has" if len(found) == 1 else "checks have"
+    have = "has" if len(found) == 1 else "have"
     first = f"{title[:1].lower()}{title[1:]}"
     more = ", among other things" * (len(found) > 1)
-    return f"{len(found)} of {len(a.checks)} {have} found something: {first}{more}."
+    return f"{len(found)} of {len(a.checks)} checks {have} found something: {first}{more}."
