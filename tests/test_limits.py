@@ -1,13 +1,15 @@
 """Limits in which a method is exact, or equal to another, or has nothing to say."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from common import CLASSIFYING
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+from cavity import GaussianProcessRegressor
 from cavity.datasets import load_pima
 from cavity.evidence import Evidence
 from cavity.inference import EP, Ensemble, Exact, Problem, Sequential, Variational, method
@@ -39,7 +41,7 @@ def fit(how, lik, K, y):
 def test_gaussian_noise_is_exact(name, data):
     """With Gaussian noise mean, deviation, evidence and gradient are scikit-learn's."""
     X, t, _, X_test = data
-    truth = GaussianProcessRegressor(KERNEL, alpha=NOISE, optimizer=None).fit(X, t)
+    truth = Theirs(KERNEL, alpha=NOISE, optimizer=None).fit(X, t)
     mean, sd = truth.predict(X_test, return_std=True)
     how = method(name, tol=1e-11)
     found = fit(how, Gaussian(NOISE), KERNEL(X), t)
@@ -60,7 +62,7 @@ def test_unequal_gaussian_noise_is_exact(name, data):
     """The same holds where every example has noise of its own."""
     X, t, _, X_test = data
     noise = np.linspace(0.1, 2.0, N)
-    truth = GaussianProcessRegressor(KERNEL, alpha=noise, optimizer=None).fit(X, t)
+    truth = Theirs(KERNEL, alpha=noise, optimizer=None).fit(X, t)
     found = fit(method(name, tol=1e-11), Gaussian(noise), KERNEL(X), t)
     predicted = found.posterior.predict(KERNEL(X_test, X), KERNEL.diag(X_test))
     np.testing.assert_allclose(predicted.mean, truth.predict(X_test), rtol=1e-8, atol=1e-8)
@@ -246,3 +248,22 @@ def test_gaussian_noise_that_vanishes(noise):
         # The condition of the covariance, 1e4, times rounding of terms of size 1e2.
         assert evaluation.value == pytest.approx(exact.value, rel=1e-9)
         np.testing.assert_allclose(evaluation.gradient, exact.gradient, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("alpha", "warned"), [(1e-10, False), (1e-14, True)])
+def test_predictions_without_digits_are_told(alpha, warned):
+    """Where weights cancel so far that a row alone and in a batch differ visibly, fit warns."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.uniform(0.0, 3.0, (20, 1)), [[1.0], [1.0 + 1e-6]]])
+    y = np.sin(X[:, 0])
+    y[-1] += 1.0
+    model = GaussianProcessRegressor(1.0 * RBF(1.0), alpha=alpha, optimizer=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    whole = model.predict(X)
+    alone = np.concatenate([model.predict(row[None]) for row in X])
+    error = np.max(np.abs(whole - alone)) / np.max(np.abs(whole))
+    assert (error > 1e-3) == warned
+    said = [one for one in caught if "Predictions are rounded" in str(one.message)]
+    assert len(said) == len(caught) == warned

@@ -33,7 +33,7 @@ def needs_noise(method: str, likelihood: str, spec: Spec) -> bool:
 
 
 def fit(ledger: Ledger, of: str, model: Any, case: Case) -> Any:
-    """Fit, and return the model, or None if it was refused; count how it ended."""
+    """Fit; return the model, or None if refused or said to be rounded; count how it ended."""
     before = case.X.copy(), case.y.copy()
     found, warned = ledger.run(of, lambda: model.fit(case.X, case.y, case.weight))
     unchanged_inputs(ledger, of, before, (case.X, case.y))
@@ -43,6 +43,9 @@ def fit(ledger: Ledger, of: str, model: Any, case: Case) -> Any:
     ledger.ended(of, all(report.converged for report in reports), warned)
     value = found.log_marginal_likelihood_value_
     ledger.finite(of, "evidence", value)
+    if any("Predictions are rounded" in message for message in warned):
+        # There is too little noise for the digits of a float, and the fit has said so.
+        return None
     return found
 
 

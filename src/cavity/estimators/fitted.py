@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cavity.arrays import Array, threads_for
+from cavity.arrays import Array, threads_for, to_numpy
 from cavity.estimators.process import Coverage, FittedProcess, block_slices, part_of
 from cavity.estimators.validation import RowMap
 from cavity.inference import Fit, second_order_correction
@@ -28,6 +28,10 @@ def _sized(method: F) -> F:
             return method(model, *args, **options)
 
     return run  # type: ignore[return-value]
+
+
+_VISIBLE = 1e-3
+"""Relative error of predictions that somebody may see."""
 
 
 @dataclass(frozen=True)
@@ -277,11 +281,33 @@ def warn_about(model: FittedModel) -> None:
             f"{worst.method.tol:.1e}). Raise max_iter_predict, or check the scale of the inputs "
             "and of the kernel."
         )
+    if model.coding is None and (error := _rounding(model)) > _VISIBLE:
+        messages.append(
+            f"Predictions are rounded to about {error:.1g} of their size: nearly equal inputs have "
+            "targets that differ, with too little noise between them. Raise alpha, or add a "
+            "WhiteKernel."
+        )
     # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
     for message in [*messages, *at_bounds]:
         # The warning points above the estimator's fit, to the caller's line.
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def _rounding(model: FittedModel) -> float:
+    """Return the error of predicted means K α by rounding, as a share of the largest one.
+
+    Weights of either sign that are far larger than the predictions cancel in them.
+    """
+    found = [0.0]
+    for fit in model.fits:
+        if fit.problem.prior.dense:
+            deviation = np.sqrt(to_numpy(fit.problem.prior.diag))
+            weights = np.linalg.norm(deviation * to_numpy(fit.posterior.alpha))
+            error = np.finfo(float).eps * np.max(deviation) * weights
+            size = np.max(np.abs(to_numpy(fit.posterior.mean)))
+            found.append(float(error / max(size, np.finfo(float).tiny)))
+    return max(found)
 
 
 def warn_of_loo(model: FittedModel) -> None:
