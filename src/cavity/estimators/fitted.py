@@ -283,9 +283,8 @@ def warn_about(model: FittedModel) -> None:
         )
     if model.coding is None and (error := _rounding(model)) > _VISIBLE:
         messages.append(
-            f"Predictions are rounded to about {error:.1g} of their size: nearly equal inputs have "
-            "targets that differ, with too little noise between them. Raise alpha, or add a "
-            "WhiteKernel."
+            f"Predictions are rounded to about {error:.1g} of the targets: where inputs are nearly "
+            "equal, targets differ by more than the noise allows. Raise alpha, or add a WhiteKernel."
         )
     # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
@@ -295,7 +294,7 @@ def warn_about(model: FittedModel) -> None:
 
 
 def _rounding(model: FittedModel) -> float:
-    """Return the error of predicted means K α by rounding, as a share of the largest one.
+    """Return the error of predicted means K α by rounding, as a share of the largest target.
 
     Weights of either sign that are far larger than the predictions cancel in them.
     """
@@ -305,7 +304,7 @@ def _rounding(model: FittedModel) -> float:
             deviation = np.sqrt(to_numpy(fit.problem.prior.diag))
             weights = np.linalg.norm(deviation * to_numpy(fit.posterior.alpha))
             error = np.finfo(float).eps * np.max(deviation) * weights
-            size = np.max(np.abs(to_numpy(fit.posterior.mean)))
+            size = np.max(np.abs(to_numpy(fit.targets.y)))
             found.append(float(error / max(size, np.finfo(float).tiny)))
     return max(found)
 
