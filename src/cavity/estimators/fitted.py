@@ -284,7 +284,7 @@ def warn_about(model: FittedModel) -> None:
     if model.coding is None and (error := _rounding(model)) > _VISIBLE:
         messages.append(
             f"Predictions are rounded to about {error:.1g} of the targets: where inputs are nearly "
-            "equal, targets differ by more than the noise allows. Raise alpha, or add a WhiteKernel."
+            "equal, targets differ more than the noise allows. Raise alpha, or add a WhiteKernel."
         )
     # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)
