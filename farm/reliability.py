@@ -1,6 +1,6 @@
 """All figures of the page on reliability, by one command.
 
-``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2]`` measures the parts that are
+``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2] [--problems N]`` measures the parts that are
 named, or all, writes farm/results/PART.json and docs/reliability.md. What is not measured keeps the
 numbers of its last run; problems that were solved before are not solved again.
 """
@@ -75,8 +75,9 @@ def main() -> int:
     parser.add_argument("--part", action="append", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="a small part, into build/farm")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--problems", type=int, default=10_000)
     options = parser.parse_args()
-    plan = Plan(10_000, 10_000_000, 1000, 20, 200, 10.0, options.jobs)
+    plan = Plan(options.problems, 10_000_000, 1000, 20, 200, 10.0, options.jobs)
     out, docs = RESULTS, _DOCS
     if options.quick:
         plan = Plan(20, 64_000, 3, 1, 5, 0.1, options.jobs)
