@@ -1,8 +1,8 @@
 """All figures of the page on reliability, by one command.
 
-``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2] [--problems N]`` measures the parts that are
-named, or all, writes farm/results/PART.json and docs/reliability.md. What is not measured keeps the
-numbers of its last run; problems that were solved before are not solved again.
+``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2] [--problems N]`` measures the
+parts that are named, or all, writes farm/results/PART.json and docs/reliability.md. What is not
+measured keeps the numbers of its last run; problems solved before are not solved again.
 """
 
 import argparse
