@@ -1,5 +1,6 @@
 """Rows on a Dask cluster: the same numbers as in memory, whatever happens to the workers."""
 
+import gc
 import os
 import pickle
 import signal
@@ -269,6 +270,8 @@ def _eventually(true):
     for _ in range(200):
         if true():
             return True
+        # What earlier tests have left may be in cycles.
+        gc.collect()
         time.sleep(0.05)
     return False
 

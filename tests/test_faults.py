@@ -210,8 +210,13 @@ def test_an_interrupt_by_signal():
     before = reg.predict(X[:5])
     reg.set_params(optimizer="fmin_l_bfgs_b", n_restarts_optimizer=50, random_state=0)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        reg.fit(X, y)
-    timer.join()
+    # Where tests are spread over processes, these do not listen to Ctrl-C.
+    before_test = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            reg.fit(X, y)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before_test)
     np.testing.assert_array_equal(reg.predict(X[:5]), before)

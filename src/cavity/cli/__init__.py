@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     >>> from cavity.cli import main
     >>> main(["--version"])
-    cavity 0.1.0
+    cavity 0.2.0
     0
     """
     try:

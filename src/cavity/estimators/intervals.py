@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from cavity.arrays import Array
+from cavity.arrays import Array, threads_for
 from cavity.estimators.answers import new_likelihood, shaped, target_quantiles, unscaled
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess, part_of
@@ -105,7 +105,8 @@ def _parts(model: FittedModel, new: Rows) -> Iterator[Rows]:
 def _without_each(model: FittedModel, process: FittedProcess, new: Rows) -> list[Marginals]:
     X, variance, offset = new
     shift = model.shift_of(offset)
-    found = process.without_each(X, variance)
+    with threads_for(len(process.X_train_)):
+        found = process.without_each(X, variance)
     return [q._replace(mean=q.mean + shift) for q in found]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array, to_numpy
+from cavity.arrays import Array, threads_for, to_numpy
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess
 from cavity.inference import Fit
@@ -32,7 +32,8 @@ def gains(fit: Fit, places: Array) -> Array:
     copies = np.maximum(weight, 1.0)
     # 1 − τΣ/w, in the form that is accurate where the row's own site dominates.
     left = (1.0 - 1.0 / copies) + rest / copies
-    found = _between(fit, places)
+    with threads_for(posterior.prior.size):
+        found = _between(fit, places)
     found[np.arange(len(places)), places] = variance * (1.0 - 1.0 / copies)
     return np.asarray(found / left[:, None])
 
