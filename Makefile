@@ -17,7 +17,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: help venv test slow farm lint format report pictures docs bench curves trust reliability coverage goals suspects clean
+.PHONY: intervals help venv test slow farm lint format report pictures docs bench curves trust reliability coverage goals suspects clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -106,6 +106,9 @@ $(VENV)/.suspects: $(VENV)/.dev
 
 suspects: $(VENV)/.suspects  ## find labels turned wrong, beside cleanlab (QUICK=1: a minute)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.suspects $(if $(QUICK),--quick) $(SUSPECTS_ARGS)
+
+intervals: $(VENV)/.dev  ## check intervals and sets on fresh rows, beside MAPIE if it is installed
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.intervals $(if $(QUICK),--quick)
 
 goals: $(VENV)/.dev  ## check whether goals are met as often as plans say (QUICK=1: a minute)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.goals $(if $(QUICK),--quick) $(GOALS_ARGS)
