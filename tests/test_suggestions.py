@@ -224,6 +224,9 @@ def test_stop_sign_when_labels_change_nothing(problem):
     assert found.stop
     assert "stop" in found.verdict
     assert "stop" in repr(found)
+    few = suggest(regressor(X[:40], X[:40, 0]), X[:40] + 0.01, 5)
+    assert not few.stop
+    assert "a model of 40 rows may be wrong about that: go on" in few.verdict
 
 
 def test_a_curve_decides_on_the_stop_sign(problem):

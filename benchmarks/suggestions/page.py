@@ -83,6 +83,13 @@ def signs(races: Races) -> str:
     return _aligned(lines)
 
 
+def _chosen(races: Races, chosen_on: list[str]) -> list[str]:
+    """Return the table of the sets that the default was chosen on, if they took part."""
+    if not any(run["set"] in chosen_on for run in races):
+        return []
+    return ["The sets that the default was chosen on:", table(races, chosen_on)]
+
+
 def page(races: Races, reported: list[str], chosen_on: list[str], cost: dict[str, float]) -> str:
     """Return all of it."""
     own = sorted({r["strategy"] for r in races if r["strategy"].startswith("suggest")})
@@ -93,8 +100,7 @@ def page(races: Races, reported: list[str], chosen_on: list[str], cost: dict[str
         'again, by `kernel="auto"`, for every strategy alike.',
         table(races, reported),
         "\n".join(f"- {counts(races, reported, strategy)}" for strategy in own),
-        "The sets that the default was chosen on:",
-        table(races, chosen_on),
+        *_chosen(races, chosen_on),
         "What ten suggestions were expected to gain, and what they did, in shares of the log loss:",
         signs(races),
     ]

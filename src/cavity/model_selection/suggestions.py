@@ -29,6 +29,8 @@ _PATHS, _LONGEST = 4, 200
 """Random orders, and their length, that say what random rows are worth."""
 _SEEN = 0.01
 """Share of the loss: a smaller fall changes no digit that one would quote."""
+_ENOUGH = 50
+"""Rows from which on a model may say that more will not help; with fewer it was wrong about it."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ def suggest(
     Suggestions
         The rows in order, with what each is expected to say and to gain, and the number of random
         rows that would gain as much. There is a stop sign if all of them lower the expected loss by
-        less than a hundredth of it, or, given a curve, if it forecasts that for as many random rows
-        as they are worth.
+        less than a hundredth of it and the model was fitted to at least 50 rows; or, given a curve,
+        if it forecasts that for as many random rows as they are worth.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def suggest(
     parts = (question.rows[answer.places], answer.information, answer.gains, each)
     found = tuple(map(Suggestion, *(part.tolist() for part in parts)))
     totals = float(np.sum(answer.information)), float(np.sum(answer.gains)), float(worth[-1])
-    stop, verdict = _verdict(answer, totals[-1], curve)
+    stop, verdict = _verdict(answer, totals[-1], curve, _rows_of(fitted))
     return Suggestions(found, *totals, answer.loss, answer.loss_after, stop, verdict)
 
 
@@ -318,7 +320,14 @@ def _outcomes(fitted: FittedModel) -> Outcomes:
     return ClassOutcomes(fitted.likelihood, coding.labels, share)
 
 
-def _verdict(answer: _Answer, worth: float, curve: Any) -> tuple[bool, str]:
+def _rows_of(fitted: FittedModel) -> int:
+    """Return how many rows a model was fitted to; with inducing points there are enough."""
+    if any(process.coverage is not None for process in fitted.processes):
+        return _ENOUGH
+    return max(len(fitted.rows.index), *(len(process.X_train_) for process in fitted.processes))
+
+
+def _verdict(answer: _Answer, worth: float, curve: Any, known: int) -> tuple[bool, str]:
     """Return whether to stop, and why, in a sentence."""
     k, share = len(answer.places), 1.0 - answer.loss_after / answer.loss
     rows = f"{k} row{'s' if k > 1 else ''}"
@@ -330,6 +339,8 @@ def _verdict(answer: _Answer, worth: float, curve: Any) -> tuple[bool, str]:
         measure = "log_loss" if curve.classes is not None else "error"
         now, then = curve.forecast([n, n + more], measure).value
         share, said = (now - then) / abs(now), "the curve forecasts that these lower"
-    stop = bool(share < _SEEN)
-    end = "too little to be seen: stop here." if stop else "worth it."
+    little = bool(share < _SEEN)
+    stop = little and (known >= _ENOUGH or curve is not None)
+    early = f"too little to be seen, but a model of {known} rows may be wrong about that: go on."
+    end = "too little to be seen: stop here." if stop else early if little else "worth it."
     return stop, f"{found}; {said} the loss by {100.0 * share:.1f} %, {end}"
