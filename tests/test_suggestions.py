@@ -224,7 +224,7 @@ def test_stop_sign_when_labels_change_nothing(problem):
     assert found.stop
     assert "stop" in found.verdict
     assert "stop" in repr(found)
-    few = suggest(regressor(X[:40], X[:40, 0]), X[:40] + 0.01, 5)
+    few = suggest(regressor(X[:40], X[:40, 0]), X[:40] + 0.01, 1)
     assert not few.stop
     assert "a model of 40 rows may be wrong about that: go on" in few.verdict
 
