@@ -40,6 +40,9 @@ html_theme_options = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+# Words of a parameter's type, such as n_features, are looked up, and several classes have them.
+suppress_warnings = ["ref.python"]
+
 autosummary_generate = True
 autodoc_typehints = "none"
 napoleon_google_docstring = False
