@@ -32,7 +32,9 @@ def model(seed=0):
 
 
 def python(*arguments, **more):
-    environment = os.environ | ONE_THREAD | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    # An ordinary user, or a process that is killed, has nowhere to write what it has covered.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    environment = plain | ONE_THREAD | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, *arguments]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300, **more
