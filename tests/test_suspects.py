@@ -10,7 +10,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
+from cavity import (
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    find_suspects,
+    learning_curve,
+)
 from cavity.datasets import load_crabs
 
 
@@ -122,3 +127,15 @@ def test_former_names_still_answer():
     first = curve.suspects(1)[0]
     with pytest.warns(DeprecationWarning, match="doubt"):
         assert first.evidence == first.doubt
+
+
+def test_a_number_that_is_open_is_not_said():
+    """On coin flips the sentence says that the number is open; where it is known it says it."""
+    rng = np.random.default_rng(0)
+    coins = GaussianProcessClassifier("auto").fit(
+        rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
+    )
+    found = find_suspects(coins)
+    assert found.about.startswith("Wrong labels: open how many of 120 (90% interval ")
+    X, y, _ = flipped_crabs(0)
+    assert "about" in find_suspects(GaussianProcessClassifier("auto").fit(X, y)).about

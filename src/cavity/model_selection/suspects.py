@@ -10,6 +10,9 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.estimators.columns import RowTable, columns
 
+_OPEN = 0.25
+"""Share of the rows: with a wider interval their number is open."""
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -138,11 +141,19 @@ class Suspects(RowTable[Suspect]):
         """How many labels are wrong, in a sentence."""
         if self.count is None or self.count_interval is None:
             raise ValueError("The number of wrong labels was not estimated: use find_suspects().")
-        low, high = self.count_interval
-        return (
-            f"{self.what}: about {self.count:,} of {self.n_rows:,} "
-            f"({self.level:.0%} interval {low:,} to {high:,})"
-        )
+        return f"{self.what}: {in_words(self.count, *self.count_interval, self.n_rows, self.level)}"
+
+
+def is_open(low: int, high: int, rows: int) -> bool:
+    """Whether an interval is so wide that its middle says nothing."""
+    return high - low > _OPEN * rows
+
+
+def in_words(count: int, low: int, high: int, rows: int, level: float) -> str:
+    """Return how many of the rows, or that this is open."""
+    if is_open(low, high, rows):
+        return f"open how many of {rows:,} ({level:.0%} interval {low:,} to {high:,})"
+    return f"about {count:,} of {rows:,} ({level:.0%} interval {low:,} to {high:,})"
 
 
 def _short(value: Any) -> str:

@@ -93,7 +93,8 @@ def _duplicates(case: Case) -> str | None:
         parts.append(f"{count(copies, 'row is a copy', 'rows are copies')} of another row")
     if len(apart):
         parts.append(f"{apart['rows'].sum():,} rows share their inputs but not their target")
-    return f"{' and '.join(parts)}." if parts else ""
+    risk = " If these are the same cases, left-out scores are too good." if copies else ""
+    return f"{' and '.join(parts)}.{risk}" if parts else ""
 
 
 def _leak(case: Case) -> str | None:

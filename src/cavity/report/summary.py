@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from cavity.estimators.columns import columns
+from cavity.model_selection.suspects import in_words
 from cavity.report.analysis import Analysis, Record
 from cavity.report.parts import LEVEL
 from cavity.report.sections.baselines import answer
@@ -170,10 +171,8 @@ def curve_lines(about: Record) -> list[str]:
 
 def _suspects(analysis: Analysis) -> list[str]:
     w, what = analysis.wrong_labels, "labels" if analysis.is_classes else "outliers"
-    number = (
-        f"{'wrong ' * analysis.is_classes}{what}: about {w['count']:,} of {w['rows']:,} "
-        f"({w['level']:.0%} interval {w['low']:,} to {w['high']:,})"
-    )
+    said = in_words(*(w[name] for name in ("count", "low", "high", "rows", "level")))
+    number = f"{'wrong ' * analysis.is_classes}{what}: {said}"
     # Of targets with Gaussian noise other sentences say which are outliers.
     first = [number] if analysis.outliers is None else []
     return [*first, *map(_suspect, analysis.suspects[:5])]

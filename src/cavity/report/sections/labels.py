@@ -1,5 +1,6 @@
 """The section on labels that look wrong."""
 
+from cavity.model_selection.suspects import is_open
 from cavity.report.analysis import Analysis, Record
 from cavity.report.blocks import Cell, Note, Section
 from cavity.report.sections.common import cell, share_cell, word_cell
@@ -45,10 +46,10 @@ def _number_wrong(a: Analysis) -> list[Note]:
         return []
     w = a.wrong_labels
     what = "labels are wrong" if a.is_classes else "targets are outliers"
-    found = (
-        f"About {w['count']:,} of the {w['rows']:,} {what}; the {percent(w['level'])} interval is "
-        f"{w['low']:,} to {w['high']:,}."
-    )
+    interval = f"the {percent(w['level'])} interval is {w['low']:,} to {w['high']:,}."
+    found = f"About {w['count']:,} of the {w['rows']:,} {what}; {interval}"
+    if is_open(w["low"], w["high"], w["rows"]):
+        found = f"It is open how many of the {w['rows']:,} {what}; {interval}"
     if w["chosen"] > 1:
         found += f" Of the first {w['chosen']:,} suspects about every second is expected to be."
     return [Note(found)]
