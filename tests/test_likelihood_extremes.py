@@ -1,6 +1,7 @@
 """Counts, amounts, ranks and outliers far out: moments and derivatives in many digits."""
 
 from functools import cache
+from inspect import signature
 from itertools import pairwise
 
 import mpmath as mp
@@ -297,9 +298,10 @@ def student_truth(y, nu, sigma, m, v):
         )
 
     sd, wide, d = mp.sqrt(v), sigma * mp.sqrt(nu), y - m
-    roots = mp.polyroots(
-        [1, d, nu * sigma**2 + (nu + 1) * v, d * nu * sigma**2], 500, extraprec=400
-    )
+    cubic = [1, d, nu * sigma**2 + (nu + 1) * v, d * nu * sigma**2]
+    # From version 1.4 on mpmath wants to be told the order of the coefficients.
+    order = {"asc": False} if "asc" in signature(mp.polyroots).parameters else {}
+    roots = mp.polyroots(cubic, 500, extraprec=400, **order)
     real = [y + mp.re(r) for r in roots if abs(mp.im(r)) < mp.mpf(10) ** -20 * (1 + abs(r))]
     top = max(real, key=psi)
     scales = (sd, wide, 1 / mp.sqrt(1 / v + 1 / sigma**2))
