@@ -10,6 +10,7 @@ SUSPECTS_ARGS ?=
 LARGE_ARGS ?=
 SUGGEST_ARGS ?=
 GOALS_ARGS ?=
+MUTANTS_ARGS ?=
 FARM_ARGS ?= --jobs 2 --keep
 
 BENCH_VENV ?= .venv-bench
@@ -17,7 +18,7 @@ BENCH_VENV ?= .venv-bench
 BENCH_THREADS ?= 2
 ALL_THREADS := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) MKL_NUM_THREADS=$(BENCH_THREADS)
 
-.PHONY: intervals help venv test slow farm lint format report pictures docs bench curves trust reliability coverage goals suspects clean
+.PHONY: intervals help venv test slow farm lint format report pictures docs bench curves trust reliability coverage goals mutants suspects clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -115,6 +116,9 @@ goals: $(VENV)/.dev  ## check whether goals are met as often as plans say (QUICK
 
 suggestions: $(VENV)/.dev  ## race suggested rows against others (QUICK=1: a minute)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.suggestions $(if $(QUICK),--quick) $(SUGGEST_ARGS)
+
+mutants: $(VENV)/.dev  ## put small faults into the core and see whether the tests notice
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.mutants $(MUTANTS_ARGS)
 
 clean:  ## remove the virtual environments and all caches
 	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache build dist
