@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn.gaussian_process as reference
 from common import CLASSIFYING
+from farm.truth import EP_ERROR, ep, orthant
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
@@ -46,6 +47,29 @@ def assert_numbers(model, X):
     for proba in (model.predict_proba(X), model.loo_proba_):
         # Rounding of two exponentials.
         np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_twins_of_both_classes():
+    """Two labels at one place: an extrapolated step made sites of no weight, called converged."""
+    X, y = np.array([[2.0], [6.4e-7], [1.01e-6]]), np.array([1, 1, 0])
+    kernel = 7.5 * RBF(0.125)
+    model = assert_answers(X, y, kernel, optimizer=None)
+    # The place of its own has evidence 1/2.
+    truth = np.log(0.5) + orthant(kernel(X[1:]), np.array([1.0, -1.0]))
+    # EP is that far from the truth with two rows.
+    assert abs(model.log_marginal_likelihood_value_ - truth) < 0.01
+    np.testing.assert_allclose(model.predict_proba(X[1:]), 0.5, atol=1e-6)
+
+
+def test_plain_loops_of_ep():
+    """EP in plain loops, which the farm compares with, is near the truth where EP is good."""
+    K, y = RBF(1.0)(np.array([[0.0], [0.5], [2.0]])), np.array([1.0, -1.0, 1.0])
+    assert abs(ep(K, y) - orthant(K, y)) < 1e-3
+    model = GaussianProcessClassifier("precomputed", optimizer=None, tol=1e-10).fit(K, y)
+    # Both have converged to ten digits.
+    np.testing.assert_allclose(model.log_marginal_likelihood_value_, ep(K, y), rtol=1e-9)
+    three = ep(1e8 * np.ones((3, 3)), np.ones(3)) - orthant(1e8 * np.ones((3, 3)), np.ones(3))
+    assert -EP_ERROR < three < -0.18
 
 
 @pytest.mark.parametrize("amplitude", [1e4, 1e8], ids=["variance-1e4", "variance-1e8"])
@@ -226,3 +250,14 @@ def test_weights_beyond_squares_are_refused():
     X, y = separable(12)
     with pytest.raises(ValueError, match="sample weight is beyond"):
         GaussianProcessClassifier(RBF(1.0)).fit(X, y, sample_weight=np.full(12, 1e200))
+
+
+def test_a_method_that_fails_at_predicting_names_the_kernel():
+    """Naive mean field factors nothing in the fit; where it cannot later, it says what to do."""
+    X = 1e5 + np.random.default_rng(0).normal(size=(40, 4))
+    kernel = 0.3 * DotProduct(0.5, "fixed")
+    model = GaussianProcessRegressor(kernel, alpha=1e-5, inference="naive", optimizer=None)
+    with pytest.warns(ConvergenceWarning, match="stopped without converging"):
+        model.fit(X, np.sin(X[:, 0]))
+    with pytest.raises(NotPositiveDefiniteError, match=r"The kernel, .* increasing the 'alpha'"):
+        model.predict(X[:2], return_std=True)

@@ -14,6 +14,9 @@ _FIELDS = ("test_error", "test_log_loss", "pool_error", "posterior_variance")
 _POINTS = ("point_error", "point_log_loss", "point_doubt", "point_mean", "point_variance")
 _RISE, _RISE_OF_VARIANCE = 0.1, 0.02
 """By how much an average over more rows may seem higher, by the theory's own error."""
+_NEAR = 0.1
+"""Distance from one half at which the class is open. Under a weak kernel the error of all rows may
+really rise with the last one: .28 to .56 at nine rows, by all refits."""
 
 
 def check(ledger: Ledger, spec: Spec) -> None:
@@ -49,12 +52,19 @@ def _curve(ledger: Ledger, spec: Spec, of: str, model: Any, X: Any, y: Any, way:
     if not all(good):
         return
     if curve.converged.all() and not warned:
-        _shape(ledger, of, curve, y)
+        _shape(ledger, of, curve, y, _undecided(fitted, X))
     _questions(ledger, of, curve, len(y))
     _twins(ledger, of, curve, X, y)
 
 
-def _shape(ledger: Ledger, of: str, curve: Any, y: Any) -> None:
+def _undecided(model: Any, X: Any) -> float:
+    """Return the share of rows whose class is a matter of chance: one label more may turn it."""
+    if not hasattr(model, "classes_"):
+        return 0.0
+    return float(np.mean(np.abs(model.predict_proba(X)[:, 1] - 0.5) < _NEAR))
+
+
+def _shape(ledger: Ledger, of: str, curve: Any, y: Any, undecided: float) -> None:
     """Errors are rates, and more rows leave less variance and no more error in the pool."""
     if curve.task == "classification":
         for name in ("test_error", "pool_error", "point_error"):
@@ -62,7 +72,7 @@ def _shape(ledger: Ledger, of: str, curve: Any, y: Any) -> None:
             ledger.require(np.all((part >= 0.0) & (part <= 1.0)), "within [0, 1]", of, name)
     unit = 1.0 if curve.task == "classification" else float(np.var(y)) + 1e-12
     rise = np.max(np.diff(curve.pool_error) / unit)
-    ledger.require(rise <= _RISE, "pool error rises", of, curve.pool_error)
+    ledger.require(rise <= _RISE + undecided, "pool error rises", of, curve.pool_error)
     variance = curve.posterior_variance
     rise = np.max(np.diff(variance) / variance[:-1])
     ledger.require(rise <= _RISE_OF_VARIANCE, "variance rises", of, variance)

@@ -54,8 +54,10 @@ def _one(ledger: Ledger, spec: Spec, method: str, likelihood: str, case: Case) -
 
 def answers(ledger: Ledger, of: str, model: Any, case: Case) -> None:
     """Means and deviations are numbers, intervals are in order, and a row stands for itself."""
+    # Without an answer there may be none; and that is said.
+    hopeless = not common.settled(model)
     found, warned = ledger.run(
-        of, lambda: model.predict(case.X_new, return_std=True), may_refuse=False
+        of, lambda: model.predict(case.X_new, return_std=True), may_refuse=hopeless
     )
     if found is None or (warned and not np.any(np.isnan(found))):
         # Means beyond the largest float are infinite, and it says so.

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cavity.arrays import Array, threads_for, to_numpy
 from cavity.estimators.process import Coverage, FittedProcess, block_slices, part_of
 from cavity.estimators.validation import RowMap
+from cavity.evidence import named_failure
 from cavity.inference import Fit, second_order_correction
 from cavity.likelihoods import Likelihood
 from cavity.sites import Marginals
@@ -20,11 +21,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _sized(method: F) -> F:
-    """Let a model's method have as many threads of BLAS as the model's matrices can use."""
+    """Let a model's method have as many threads of BLAS as the model's matrices can use.
+
+    A method of inference that has not factored a matrix in the fit may fail at it here.
+    """
 
     @wraps(method)
     def run(model: "FittedModel", *args: Any, **options: Any) -> Any:
-        with threads_for(max(len(process.X_train_) for process in model.processes)):
+        largest = max(len(process.X_train_) for process in model.processes)
+        with threads_for(largest), named_failure(model.processes[0].rule):
             return method(model, *args, **options)
 
     return run  # type: ignore[return-value]

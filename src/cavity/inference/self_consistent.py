@@ -39,6 +39,9 @@ _ROUGH_MODE = 3e-2
 _SWEPT = 3000
 # The iteration is never assumed to contract faster than this.
 _FASTEST = 0.05
+# Log variances further off than this count in full. A site made with a variance e^5 times too large
+# has a share of e^-5 or so, which still counts.
+_FAR = 5.0
 
 
 class Begin(NamedTuple):
@@ -61,7 +64,8 @@ class VariancePoint:
     The posterior is closer to the fixed point than the variances it was made with, by the factor
     at which the iteration contracts; ``residual`` says how far off the posterior is. A change
     counts by what it does to the posterior: in proportion to the share τ Σ that the example's own
-    site has in its marginal's precision.
+    site has in its marginal's precision. That share is nearly zero for a site made with a variance
+    far too large, so a large change counts whatever the share.
     """
 
     def __init__(self, x: Array, image: Array, posterior: Any, local: Local) -> None:
@@ -73,7 +77,8 @@ class VariancePoint:
     def distance(self, a: Array, b: Array) -> float:
         """Return the largest difference between two vectors of log variances."""
         xp = namespace(a)
-        return float(xp.max(self._weight * xp.abs(a - b)))
+        off = xp.abs(a - b)
+        return float(xp.max(xp.maximum(self._weight * off, off - _FAR)))
 
     def target(self) -> Array:
         """Where the iteration leads."""

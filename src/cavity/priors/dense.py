@@ -19,6 +19,7 @@ from cavity.arrays import (
     copy,
     invert_lower,
     lower_gram,
+    lower_product,
     matmul,
     namespace,
     put,
@@ -256,8 +257,12 @@ class DensePosterior:
         return K_star_star - matmul(half.T, half)
 
     def whitened(self, V: Array) -> Array:
-        """Return L⁻¹ S V, whose products are what the sites take off covariances V."""
-        return self._factor.half_solve(self._s[:, None] * V)
+        """Return L⁻¹ S V, whose products are what the sites take off covariances V.
+
+        Always by the inverse: a solution by L is rounded otherwise, and the digits of a prediction
+        must not depend on what was asked before.
+        """
+        return lower_product(self._factor.inverse, self._s[:, None] * V)
 
     def covariance(self) -> Array:
         """Return the posterior covariance Σ of the training latent values."""
