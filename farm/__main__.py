@@ -3,7 +3,8 @@
 ``python -m farm [--problems 200] [--hours H] [--jobs 2] [--seed 0] [--only NUMBER] [--kind KIND]``
 solves problems 0, 1, … of a seed, or goes on until H hours have passed. Every problem is one line
 of build/farm/SEED.jsonl as soon as it is solved, and a run that was cut short goes on where it
-stopped. Failures are printed with what repeats them, made smaller, and kept in farm/cases.
+stopped. Failures are printed with what repeats them, made smaller, and kept in farm/cases;
+``--again`` solves those of earlier runs again, and counts what has been mended.
 """
 
 import argparse
@@ -32,6 +33,7 @@ def main() -> int:
         print("\n".join(map(str, found.faults)) or "all properties hold")
         return bool(found.faults)
     how = {"hours": options.hours, "kinds": options.kind, "keep_failures": options.keep}
+    how |= {"again": options.again}
     done = solve_all(options.seed, options.problems, options.jobs, out=options.out, **how)
     print(totals(done.values()))
     return any(record.faults for record in done.values())
@@ -45,20 +47,25 @@ def solve_all(
     hours: float | None = None,
     kinds: Collection[str] | None = None,
     keep_failures: bool = False,
+    again: bool = False,
     out: Path = _FOLDER,
 ) -> dict[int, Record]:
-    """Solve problems that are not solved yet, and return all of them by their numbers."""
+    """Solve problems that are not solved yet, and return all of them by their numbers.
+
+    With ``again``, those that have failed in an earlier run are solved, too.
+    """
     path = out / f"{seed}.jsonl"
     done = solved(path)
     numbers = count() if hours else range(problems)
     wanted = kinds or KINDS
-    todo = (k for k in numbers if k not in done and problem(seed, k)["kind"] in wanted)
+    known = {k for k, record in done.items() if not (again and record.faults)}
+    todo = (k for k in numbers if k not in known and problem(seed, k)["kind"] in wanted)
     end = time.monotonic() + 3600.0 * (hours or 1e6)
     while time.monotonic() < end and (batch := list(islice(todo, _BATCH * jobs))):
         run = Parallel(n_jobs=jobs, return_as="generator_unordered")
         for record in run(delayed(Record.of)(seed, number) for number in batch):
             append(path, record)
-            done[record.number] = record
+            done[record.number] = record.after(done.get(record.number))
             _tell(seed, record, keep_failures)
     return done
 
@@ -71,6 +78,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, metavar="NUMBER", help="solve one problem")
     parser.add_argument("--kind", choices=KINDS, action="append", help="problems of this kind only")
+    parser.add_argument("--again", action="store_true", help="solve what has failed again")
     parser.add_argument("--keep", action="store_true", help="shrink failures and keep them")
     parser.add_argument("--out", type=Path, default=_FOLDER)
     return parser.parse_args()

@@ -7,7 +7,7 @@ import numpy as np
 
 from farm.draw import Spec, kernel_of, permutation_of, with_noise
 
-__all__ = ["CHANGES", "Case"]
+__all__ = ["CHANGES", "Case", "changed"]
 
 _MOST_COPIES = 4.0
 
@@ -42,6 +42,8 @@ def rows(spec: Spec, case: Case, noisy: bool) -> Case:
 def columns(spec: Spec, case: Case, noisy: bool) -> Case:
     """Put the columns into another order, their length scales with them."""
     order = permutation_of(spec, spec["d"], 1)
+    if np.all(order == np.arange(spec["d"])):
+        return case
     kernel = _kernel(spec, noisy, order)
     return case._replace(kernel=kernel, X=case.X[:, order], X_new=case.X_new[:, order])
 
@@ -80,4 +82,13 @@ CHANGES: dict[str, Callable[[Spec, Case, bool], Case]] = {
     "copies for weights": copies,
     "a row without weight": absent,
 }
-"""Named changes; each takes the problem, its case and whether its kernel has noise."""
+"""Named changes; each takes the problem, its case and whether its kernel has noise.
+
+One that has nothing to change returns the case itself.
+"""
+
+
+def changed(spec: Spec, case: Case, noisy: bool, names: list[str]) -> tuple[str, Case]:
+    """Return the first of these changes that changes something; new rows always do."""
+    made = ((name, CHANGES[name](spec, case, noisy)) for name in [*names, "a row without weight"])
+    return next((name, other) for name, other in made if other is not case)

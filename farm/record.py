@@ -24,6 +24,13 @@ class Record(NamedTuple):
     counts: Mapping[str, int]
     refusals: Mapping[str, int]
     faults: list[Fault]
+    mended: bool = False
+    """Whether it failed when it was first solved, and does not now."""
+
+    def after(self, earlier: "Record | None") -> "Record":
+        """Return the record of a problem that has been solved before."""
+        failed = earlier is not None and (earlier.mended or bool(earlier.faults))
+        return self._replace(mended=failed and not self.faults)
 
     @classmethod
     def of(cls, seed: int, number: int) -> "Record":
@@ -45,7 +52,10 @@ def append(path: Path, record: Record) -> None:
 
 
 def solved(path: Path) -> dict[int, Record]:
-    """Return the problems in a file; a line that was cut short is left out."""
+    """Return the problems in a file; a line that was cut short is left out.
+
+    The last line of a problem counts.
+    """
     found: dict[int, Record] = {}
     if not path.exists():
         return found
@@ -55,7 +65,7 @@ def solved(path: Path) -> dict[int, Record]:
         except ValueError:
             continue
         faults = [Fault(*fault) for fault in entry.pop("faults")]
-        found[entry["number"]] = Record(**entry, faults=faults)
+        found[entry["number"]] = Record(**entry, faults=faults).after(found.get(entry["number"]))
     return found
 
 
@@ -69,6 +79,7 @@ def summary(records: Iterable[Record]) -> dict[str, Any]:
         own.update(record.counts)
         own["problems"] += 1
         own["failed problems"] += bool(record.faults)
+        own["mended problems"] += record.mended
         own["milliseconds"] += round(1e3 * record.seconds)
         refusals.update(record.refusals)
         faults.update({f"{record.kind}: {fault.rule}" for fault in record.faults})

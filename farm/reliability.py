@@ -2,7 +2,8 @@
 
 ``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2] [--problems N]`` measures the
 parts that are named, or all, writes farm/results/PART.json and docs/reliability.md. What is not
-measured keeps the numbers of its last run; problems solved before are not solved again.
+measured keeps the numbers of its last run; problems solved before are not solved again, unless they
+failed.
 """
 
 import argparse
@@ -37,7 +38,8 @@ class Plan(NamedTuple):
 
 
 def _problems(plan: Plan) -> Any:
-    return summary(solve_all(0, plan.problems, plan.jobs).values())
+    done = solve_all(0, plan.problems, plan.jobs, keep_failures=True, again=True)
+    return summary(done.values())
 
 
 def _streams(plan: Plan) -> Any:

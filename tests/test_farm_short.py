@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 from farm import kinds, shrink
-from farm.__main__ import main
+from farm.__main__ import main, solve_all
 from farm.kinds import KINDS, problem, solve
 from farm.ledger import Fault, Ledger
 from farm.record import Record, append, solved, summary
 
-NUMBERS = range(20)
+from cavity import GaussianProcessClassifier
+
+NUMBERS = range(21)
 CASES = shrink.kept()
 
 
@@ -52,11 +54,15 @@ def test_failures_are_made_smaller_and_kept(monkeypatch, tmp_path):
     assert shrink.kept(tmp_path) == {path.stem: small}
 
 
+def raise_long():
+    raise ValueError("x" * 1000)
+
+
 def test_the_ledger_sees_what_must_not_happen():
     """Errors of the wrong kind, long messages, leaks, NaN and silence are faults."""
     ledger = Ledger()
     ledger.run("error", lambda: 1 // 0)
-    ledger.run("long", lambda: (_ for _ in ()).throw(ValueError("x" * 1000)))
+    ledger.run("long", raise_long)
     ledger.run("leak", lambda: np.log(np.zeros(1)))
     ledger.finite("nan", "value", [1.0, np.nan])
     ledger.ended("quiet", False, [])
@@ -86,3 +92,33 @@ def test_runs_go_on_where_they_stopped(tmp_path, monkeypatch, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found == summary(solved(path).values())
     assert found["kinds"]["classes"]["failed problems"] == 2
+
+
+def test_what_failed_is_solved_again(tmp_path, monkeypatch):
+    """A problem that failed and holds now counts as mended, in this run and in the next."""
+    path = tmp_path / "0.jsonl"
+    append(path, Record(0, "classes", 0.1, {}, {}, [Fault("a", "b", "c")]))
+    append(path, Record(1, "classes", 0.1, {"fits": 7}, {}, []))
+    done = solve_all(0, 2, 1, again=True, out=tmp_path)
+    assert [done[k].mended for k in (0, 1)] == [True, False]
+    assert done[1].counts == {"fits": 7}
+    assert solved(path)[0].mended
+    assert summary(solved(path).values())["all"]["mended problems"] == 1
+
+
+def test_refusals_are_meant():
+    """An error that NumPy raises over a mistake of ours is not a sentence for the user."""
+    for mistake in (
+        lambda: np.zeros(3) + np.zeros(4),
+        lambda: np.linalg.cholesky(-np.eye(2)),
+        lambda: [1].index(2),
+    ):
+        ledger = Ledger()
+        ledger.run("mistake", mistake)
+        assert [fault.rule for fault in ledger.faults] == ["an error that was not meant"]
+    ledger = Ledger()
+    ledger.run("meant", lambda: GaussianProcessClassifier(tol=-1.0).fit([[0.0], [1.0]], [0, 1]))
+    assert ledger.faults == []
+    assert ledger.counts["refused"] == 1
+    ledger.ended("other words", False, ["X does not have valid feature names"])
+    assert [fault.rule for fault in ledger.faults] == ["not converged, in silence"]

@@ -179,3 +179,18 @@ def test_leave_one_out_of_a_fraction_is_retraining():
         other = regressor("smooth").fit(X[rest], y[rest], sample_weight=w[rest])
         # Equal algebra in another order.
         np.testing.assert_allclose(model.loo_mean_[[i]], other.predict(X[[i]]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "gamma"])
+def test_weights_keep_the_order_of_a_sequential_regression(likelihood):
+    """One sweep learns rows in the order given, with weights too; columns have no order."""
+    X, _, w, X_new = data()
+    y = np.round(np.exp(X[:, 0])) + 1.0
+
+    def fit(X, y, weight=None):
+        options = {"inference": "sequential", "likelihood": likelihood, "optimizer": None}
+        return GaussianProcessRegressor(KERNELS["smooth"], **options).fit(X, y, weight)
+
+    weighted = fit(X, y, w).predict(X_new)
+    np.testing.assert_allclose(weighted, fit(X.repeat(w, axis=0), y.repeat(w)).predict(X_new))
+    np.testing.assert_allclose(weighted, fit(X[:, ::-1], y, w).predict(X_new[:, ::-1]))

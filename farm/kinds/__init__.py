@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from farm.draw import Spec, draw
 from farm.kinds import (
+    answers,
     classes,
     commands,
     curves,
@@ -34,12 +35,13 @@ KINDS = {
     "classes": Kind(classes.check, 4, 40),
     "targets": Kind(targets.check, 4, 40),
     "several": Kind(several.check, 2, 24),
-    "inducing": Kind(inducing.check, 2, 40),
+    "inducing": Kind(inducing.check, 2, 30),
     "curves": Kind(curves.check, 2, 30),
     "streams": Kind(streams.check, 2, 60),
     "files": Kind(files.check, 2, 30),
     "tuned": Kind(tuned.check, 1, 24),
     "commands": Kind(commands.check, 1, 40),
+    "answers": Kind(answers.check, 1, 24),
 }
 
 

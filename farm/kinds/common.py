@@ -10,7 +10,7 @@ from cavity.inference import METHODS
 from cavity.inference.self_consistent import equations_of
 from cavity.likelihoods import REGISTRY
 from farm.draw import Spec, rng_of
-from farm.invariances import CHANGES, Case
+from farm.invariances import CHANGES, Case, changed
 from farm.ledger import Ledger
 
 __all__ = [
@@ -57,10 +57,12 @@ def fit(ledger: Ledger, of: str, model: Any, case: Case) -> Any:
         _still(ledger, of, one)
     value = found.log_marginal_likelihood_value_
     ledger.finite(of, "evidence", value)
-    if any("Predictions are rounded" in message for message in warned):
-        # There is too little noise for the digits of a float, and the fit has said so.
-        return None
-    return found
+    return None if is_rounded(warned) else found
+
+
+def is_rounded(warned: list[str]) -> bool:
+    """Whether there is too little noise for the digits of a float, and the fit has said so."""
+    return any("Predictions are rounded" in message for message in warned)
 
 
 def _still(ledger: Ledger, of: str, fit: Any) -> None:
@@ -118,12 +120,14 @@ def same_after_a_change(
     """Fit a problem and a changed one to convergence: evidence and answers must be the same."""
     ordered = of.startswith(_ORDERED)
     names = [name for name in CHANGES if not (ordered and name in ("order of rows",))]
-    name = str(rng_of(spec, hash_of(of)).choice(names))
-    other = CHANGES[name](spec, case, noisy)
+    turns = [str(name) for name in rng_of(spec, hash_of(of)).permutation(names)]
+    name, other = changed(spec, case, noisy, turns)
     both, digits = [], 0.0
     for one in (case, other):
-        model, _ = ledger.run(of, lambda one=one: make(one.kernel).fit(one.X, one.y, one.weight))
-        if model is None or not settled(model):
+        model, warned = ledger.run(
+            of, lambda one=one: make(one.kernel).fit(one.X, one.y, one.weight)
+        )
+        if model is None or not settled(model) or is_rounded(warned):
             return
         both.append((model.log_marginal_likelihood_value_, answer(model, one.X_new)))
         digits = max(digits, *map(rounding, fitted_model(model).fits))
@@ -133,7 +137,8 @@ def same_after_a_change(
     ledger.counts["compared"] += 1
     size = 1.0 + abs(value)
     ledger.near(f"{name}: evidence", of, other_value / size, value / size, 1e-5 + digits, 0.0)
-    ledger.near(f"{name}: predictions", of, other_found, found, 1e-4 + digits, 0.0)
+    size = 1.0 + float(np.max(np.abs(found)))
+    ledger.near(f"{name}: predictions", of, other_found / size, found / size, 1e-4 + digits, 0.0)
 
 
 def hash_of(text: str) -> int:

@@ -22,6 +22,7 @@ from cavity.estimators.problems import (
     regressor_rule,
     target_evidence,
     target_likelihood,
+    target_method,
     target_units,
     with_added,
 )
@@ -100,7 +101,9 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     check_targets(regressor, base, y, offset)
     own, rule = given_noise(regressor) if base.quadratic else 0.0, regressor_rule(regressor)
     labels = [y, noise_variances(own, len(y))]
-    rows = _rows(regressor, X, labels, offset, sample_weight, rule, merge=True)
+    # Of Gaussian targets any order gives the same.
+    merge = base.quadratic or not target_method(regressor, base).ordered
+    rows = _rows(regressor, X, labels, offset, sample_weight, rule, merge=merge)
     units, inputs = target_units(regressor, base, y, offset, rows), select_rows(X, rows.index)
     size = np.sqrt(units.amplitude)
     shifted = with_added(regressor, units.likelihood, inputs, units.offset, size)
