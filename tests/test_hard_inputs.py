@@ -7,11 +7,13 @@ import pytest
 import sklearn.gaussian_process as reference
 from common import CLASSIFYING
 from farm.truth import EP_ERROR, ep, orthant
+from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.arrays import NotPositiveDefiniteError
+from cavity.estimators.fitted import fitted_model
 
 
 def separable(n, seed=0):
@@ -59,6 +61,26 @@ def test_twins_of_both_classes():
     # EP is that far from the truth with two rows.
     assert abs(model.log_marginal_likelihood_value_ - truth) < 0.01
     np.testing.assert_allclose(model.predict_proba(X[1:]), 0.5, atol=1e-6)
+
+
+def test_means_follow_the_variances():
+    """Sixteen counts at one place: variances settle at once, the means that go with them later."""
+    y = np.array([4.0, 5, 0, 1, 3, 2, 7, 4, 2, 1, 0, 3, 5, 2, 4, 403])
+    model = GaussianProcessRegressor(
+        1.66 * RBF(1.0), likelihood="poisson", inference="variational", optimizer=None
+    )
+    model.fit(np.arange(16.0)[:, None] * 1e-7, y)
+    [q] = fitted_model(model).latents(np.zeros((1, 1)))
+    best = optimize.minimize(negative_bound, [3.0, np.log(0.003)], (y, 1.66), tol=1e-12).x
+    assert abs(q.mean[0] - best[0]) < 1e-3 * np.sqrt(q.variance[0])
+    np.testing.assert_allclose(q.variance[0], np.exp(best[1]), rtol=1e-3)
+
+
+def negative_bound(at, y, prior):
+    """The variational bound of counts that share one latent value N(m, v), up to a constant."""
+    m, v = at[0], np.exp(at[1])
+    fit = np.sum(y * m - np.exp(m + 0.5 * v))
+    return -(fit - 0.5 * (m**2 + v) / prior + 0.5 * at[1])
 
 
 def test_plain_loops_of_ep():

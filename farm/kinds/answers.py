@@ -1,4 +1,4 @@
-"""What people act on: suspects, plans, suggestions, intervals, sets, quantiles, gradients, draws."""
+"""What people act on: suspects, plans, suggestions, intervals, sets, quantiles, slopes, draws."""
 
 from collections.abc import Callable
 from functools import partial

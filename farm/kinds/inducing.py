@@ -26,7 +26,7 @@ def check(ledger: Ledger, spec: Spec) -> None:
     every = [pair for support in _TABLES for pair in _pairs(support)]
     for k in rng_of(spec, 15).permutation(len(every))[:_PAIRS]:
         support, name, likelihood = every[k]
-        case, model = _TABLES[support](spec), METHODS[name](tol=common.TIGHT, max_iter=500)
+        case, model = _TABLES[support](spec), METHODS[name](tol=common.TIGHT)
         case = case._replace(weight=None)
         if common.needs_noise(name, likelihood, spec):
             case = case.with_noise(spec)

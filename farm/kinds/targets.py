@@ -14,7 +14,7 @@ from farm.ledger import Ledger
 
 SUPPORTS = ("reals", "counts", "positive")
 _NEW = 5
-_COMPARED = 0.3
+_COMPARED = 0.1
 """Share of the fits that are compared with one of a changed problem: it takes two more."""
 
 
