@@ -13,6 +13,9 @@ from cavity.resampling.scores import NODES, Losses, Scores, drawn, target_scores
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
+_LARGEST = 1e100
+"""Errors are counted up to this, as targets are."""
+
 
 class RegressionScores(Scores):
     """Scores of a target in its units: it is origin + scale × the pool's y.
@@ -54,7 +57,8 @@ class RegressionScores(Scores):
         return np.asarray(sum(p * self._average(part, self._square)[0] for p, part in c.mixture))
 
     def _square(self, q: Marginals) -> tuple[Array]:
-        return ((self.prediction([q]) - self.truth) ** 2,)
+        # A mean e^(m + v/2) of few rows may be beyond all numbers, and its square even sooner.
+        return (np.clip(self.prediction([q]) - self.truth, -_LARGEST, _LARGEST) ** 2,)
 
     def _average(self, c: Averages, what: Any) -> list[Array]:
         """Return averages of what is given of marginals, over their means."""
