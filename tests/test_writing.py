@@ -179,7 +179,7 @@ def test_carried_names_and_categories_are_no_formulas(tmp_path, capsys, monkeypa
 def test_columns_that_csv_cannot_hold_are_refused(column, tmp_path):
     """Lists and bytes have no cells: one line names the column, and nothing is written."""
     frame = pl.DataFrame([column])
-    with pytest.raises(TableError, match=r"'a': holds values of type .*: write Parquet"):
+    with pytest.raises(TableError, match=r"'a': holds values of type .*; write Parquet"):
         write_frames(tmp_path / "a.csv", [frame])
     with pytest.raises(TableError, match=r"'a': holds values of type"):
         "".join(csv_lines([frame]))

@@ -106,7 +106,7 @@ def _cells(column: pl.Series) -> pl.Series:
     """Return a column as CSV has it."""
     if column.dtype.is_nested() or column.dtype in _WITHOUT_TEXT:
         kind = str(column.dtype).partition("(")[0].lower()
-        problem = f"holds values of type {kind}, which CSV cannot: write Parquet, or leave it out."
+        problem = f"holds values of type {kind}, which CSV cannot hold; write Parquet instead."
         raise TableError("the output", problem, column=column.name)
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
