@@ -164,3 +164,20 @@ def test_the_watch_would_give_alarm(table):
     found = python(table, WATCHING, "-c", textwrap.dedent(attempts)).stderr
     assert "ALARM subprocess.Popen" in found
     assert "ALARM socket.connect" in found
+
+
+def test_what_the_package_offers_is_there_on_first_use(table):
+    """Its names, its modules, and nothing else."""
+    about = """
+        import cavity
+        assert cavity.datasets.load_pima and cavity.estimators.load
+        assert not hasattr(cavity, "nothing") and not hasattr(cavity, "__nothing__")
+        namespace = {}
+        exec("from cavity import *", namespace)
+        assert set(cavity.__all__) <= set(namespace)
+        from cavity.estimators import GaussianProcessClassifier
+        assert cavity.GaussianProcessClassifier is GaussianProcessClassifier
+        print("fine")
+    """
+    done = python(table, "", "-c", textwrap.dedent(about))
+    assert done.stdout == "fine\n", done.stderr
