@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 import threading
 import warnings
 
@@ -20,6 +21,7 @@ from cavity import (
     OnlineGaussianProcessRegressor,
 )
 from cavity.estimators import streams, versions
+from cavity.estimators.progress import whole_fit
 from cavity.kernels import rule
 
 ESTIMATORS = [
@@ -56,6 +58,41 @@ def test_an_interrupted_fit_leaves_the_old_model(estimator, again, monkeypatch):
     assert list(model.feature_names_in_) == names
     assert model.n_features_in_ == 2
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_failed_fit_is_undone_in_one_step():
+    """At every instruction of the way back the object is the one or the other, never between."""
+    found = []
+
+    class Thing:
+        """Something with attributes that come, go and change."""
+
+    def watch(frame, event, arg):
+        if frame.f_code is not whole_fit.__wrapped__.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        found.append(dict(vars(thing)))
+        return watch
+
+    def fail():
+        with whole_fit(thing):
+            thing.changed, thing.new = 2, 3
+            del thing.gone
+            raise KeyboardInterrupt
+
+    thing = Thing()
+    thing.changed, thing.gone = 0, 1
+    tracing = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fail()
+    finally:
+        sys.settrace(tracing)
+    before, half_done = {"changed": 0, "gone": 1}, {"changed": 2, "new": 3}
+    assert half_done in found
+    assert [state for state in found if state not in (before, half_done)] == []
+    assert vars(thing) == found[-1] == before
 
 
 @pytest.mark.parametrize("warmup", [0, 5])

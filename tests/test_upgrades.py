@@ -1,17 +1,17 @@
-"""Files and pickles of every released version open in this one; those of later ones say so."""
+"""Files of every earlier version open in this one; those of later ones say so."""
 
 import json
 import pickle
 import warnings
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.exceptions import InconsistentVersionWarning
-from tests.samples.write import NEW, answer, data
+from tests.samples import HERE, KERNEL, NEW, answer, columns, data, place, targets
 
 from cavity import (
+    GaussianProcessClassifier,
     OnlineGaussianProcessClassifier,
     OnlineGaussianProcessRegressor,
     __version__,
@@ -20,83 +20,109 @@ from cavity import (
 from cavity.estimators import load
 from cavity.storage import StorageError
 
-SAMPLES = Path(__file__).parent / "samples"
-VERSIONS = sorted(path.parent.name for path in SAMPLES.glob("*/answers.json"))
+VERSIONS = sorted(path.parent.name for path in HERE.glob("*/answers.json"))
+FIRST, BETWEEN = "0.1.0", "0.2.0.dev"
 STREAMS = {
     "stream of labels": OnlineGaussianProcessClassifier,
+    "stream of classes": OnlineGaussianProcessClassifier,
     "stream of numbers": OnlineGaussianProcessRegressor,
+    "stream waiting": OnlineGaussianProcessClassifier,
 }
+INFERRED = 1e-6
+"""Two inferences, each up to its own tolerance."""
+ANSWERS = {v: json.loads((HERE / v / "answers.json").read_text("utf-8")) for v in VERSIONS}
 
 
 def samples(suffix):
-    """Name every sample of every version, but the tables."""
-    found = []
-    for version in VERSIONS:
-        answers = json.loads((SAMPLES / version / "answers.json").read_text(encoding="utf-8"))
-        found += [(version, name) for name in answers if name != "table"]
-    return found
+    """Name every file with this suffix, of every version."""
+    paths = [path for version in VERSIONS for path in sorted(HERE.glob(f"{version}/*.{suffix}"))]
+    return [(path.parent.name, path.stem.replace("_", " ")) for path in paths]
 
 
-def kept(version, name):
-    return json.loads((SAMPLES / version / "answers.json").read_text(encoding="utf-8"))[name]
-
-
-def place(version, name, suffix="model"):
-    return SAMPLES / version / f"{name.replace(' ', '_')}.{suffix}"
+TABLES = [(version, name) for version, name in samples("model") if name.startswith("table")]
+FILES = [one for one in samples("model") if one not in TABLES]
+FITTED = [(version, name) for version, name in samples("pickle") if name != "unfitted"]
 
 
 def test_there_are_samples_of_the_first_version():
-    """Samples are not lost."""
-    assert "0.1.0" in VERSIONS
-    assert len(kept("0.1.0", "labels")) == len(NEW)
+    """Samples are not lost: of 0.1.0 every kind of file that it wrote, of later ones more."""
+    first = {name for version, name in samples("model") if version == FIRST}
+    assert first == {*(f"table{kind}" for kind in targets(data()[1])), *STREAMS}
+    assert len([name for version, name in FITTED if version == FIRST]) == 10
+    assert len(ANSWERS[BETWEEN]["labels"]) == len(NEW)
 
 
-@pytest.mark.parametrize(("version", "name"), samples("model"))
+@pytest.mark.parametrize(("version", "name"), FILES)
 def test_files_open(version, name):
     """A file predicts what its model predicted when it was written."""
     model = STREAMS[name].load if name in STREAMS else load
     # Another BLAS rounds differently, and some posteriors are inferred anew from their sites.
-    np.testing.assert_allclose(answer(model(place(version, name))), kept(version, name), rtol=1e-7)
+    np.testing.assert_allclose(
+        answer(model(place(HERE / version, name))), ANSWERS[version][name], rtol=1e-7
+    )
 
 
-@pytest.mark.parametrize("name", STREAMS)
-def test_streams_go_on(name):
+@pytest.mark.parametrize(("version", "name"), [one for one in FILES if "stream" in one[1]])
+def test_streams_go_on(version, name):
     """A stream from a file learns on."""
-    model = STREAMS[name].load(place("0.1.0", name))
+    model = STREAMS[name].load(place(HERE / version, name))
     X, f = data()
     before = model.n_seen_
-    model.partial_fit(X, np.where(f > 0.0, "yes", "no") if "labels" in name else f)
+    model.partial_fit(X, model.classes_[(f > 0.0).astype(int)] if "classes_" in vars(model) else f)
     assert model.n_seen_ == before + len(X)
 
 
-@pytest.mark.parametrize(("version", "name"), samples("pickle"))
+@pytest.mark.parametrize(("version", "name"), [one for one in FITTED if one[0] != FIRST])
 def test_pickles_open(version, name):
     """A pickle predicts what it predicted; one of an earlier version of anything may warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        model = pickle.loads(place(version, name, "pickle").read_bytes())
-    np.testing.assert_allclose(answer(model), kept(version, name), rtol=1e-7)
+        model = pickle.loads(place(HERE / version, name, "pickle").read_bytes())
+    np.testing.assert_allclose(answer(model), ANSWERS[version][name], rtol=1e-7)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_models_of_tables_open(version):
+@pytest.mark.parametrize("name", [name for v, name in FITTED if v == FIRST])
+def test_pickles_of_the_first_version_say_what_to_do(name):
+    """Their classes are gone: one sentence names the version that opens them, and the way here."""
+    with pytest.raises(ValueError, match=r"open it with cavity 0\.1\.0") as caught:
+        pickle.loads(place(HERE / FIRST, name, "pickle").read_bytes())
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unfitted_estimator_of_the_first_version_opens():
+    """Parameters that it did not have get their defaults."""
+    with pytest.warns(InconsistentVersionWarning, match=r"pickled by cavity 0\.1\.0 or before"):
+        model = pickle.loads(place(HERE / FIRST, "unfitted", "pickle").read_bytes())
+    X, f = data()
+    assert repr(model) == repr(GaussianProcessClassifier(KERNEL))
+    assert model.set_params(optimizer=None).fit(X, f > 0.0).classes_.tolist() == [False, True]
+
+
+def test_the_way_from_a_pickle_of_the_first_version():
+    """Its tuned kernel and one inference give the answers that it gave, as saving.md says."""
+    X, f = data()
+    kernel = KERNEL.clone_with_theta(ANSWERS[FIRST]["kernel of labels"])
+    model = GaussianProcessClassifier(kernel, optimizer=None).fit(X, np.where(f > 0, "yes", "no"))
+    np.testing.assert_allclose(answer(model), ANSWERS[FIRST]["labels"], rtol=INFERRED)
+
+
+@pytest.mark.parametrize(("version", "name"), TABLES)
+def test_models_of_tables_open(version, name):
     """A file of `cavity fit` predicts what it predicted."""
     pl = pytest.importorskip("polars", reason="tables need the extra [report]")
     from cavity.tables.model import load_model
     from cavity.tables.table import Table
 
-    X, f = data()
-    columns = {"a": X[:, 0], "c": np.where(X[:, 1] > 0, "u", "v"), "t": np.where(f > 0, "y", "n")}
-    table = Table(pl.DataFrame(columns), "made", "t")
-    found = load_model(place(version, "table")).predict(table)
-    proba = found.select("probability_of_n", "probability_of_y").to_numpy()
-    np.testing.assert_allclose(proba, kept(version, "table"), rtol=1e-7)
+    given = columns(targets(data()[1])[name.removeprefix("table")])
+    found = load_model(place(HERE / version, name)).predict(Table(pl.DataFrame(given), "made", "t"))
+    numbers = found.select(pl.col(pl.Float64)).to_numpy()
+    np.testing.assert_allclose(numbers, ANSWERS[version][name], rtol=INFERRED)
 
 
 def test_a_newer_format_says_which_version_is_needed(tmp_path):
     """The refusal is one line, with the version to install."""
     path = tmp_path / "model"
-    with zipfile.ZipFile(place("0.1.0", "labels")) as old, zipfile.ZipFile(path, "w") as new:
+    with zipfile.ZipFile(place(HERE / BETWEEN, "labels")) as old, zipfile.ZipFile(path, "w") as new:
         for info in old.infolist():
             content = old.read(info)
             if info.filename == "header.json":

@@ -1,5 +1,7 @@
 """What is written where: no device is replaced, no litter stays, no text acts on its reader."""
 
+import csv
+import io
 import os
 import pty
 import re
@@ -8,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -111,18 +114,78 @@ FORMULAS = {
 }
 
 
-def test_no_text_is_a_formula(tmp_path):
-    """Labels that a spreadsheet would compute get an apostrophe; signs and numbers stay."""
-    frame = pl.DataFrame({"prediction": list(FORMULAS), "n": range(len(FORMULAS))})
-    truth = list(FORMULAS.values())
+def written(frame, folder):
+    """Every CSV and TSV text of a table: of files, and of standard output."""
     for name, separator in (("a.csv", ","), ("a.tsv", "\t")):
-        write_frames(tmp_path / name, [frame])
-        found = pl.read_csv(tmp_path / name, separator=separator, infer_schema=False)
-        assert found["prediction"].to_list() == truth
-    text = "".join(csv_lines([frame]))
-    assert pl.read_csv(text.encode(), infer_schema=False)["prediction"].to_list() == truth
+        write_frames(folder / name, [frame, frame])
+        yield (folder / name).read_bytes(), separator
+    yield "".join(csv_lines([frame, frame])).encode(), ","
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(list(FORMULAS))])
+def test_no_text_is_a_formula(kind, tmp_path):
+    """Labels that a spreadsheet would compute get an apostrophe; signs and numbers stay."""
+    labels = pl.Series("prediction", list(FORMULAS), dtype=kind)
+    frame = pl.DataFrame([labels, pl.Series("n", range(len(FORMULAS)))])
+    for content, separator in written(frame, tmp_path):
+        found = pl.read_csv(content, separator=separator, infer_schema=False)
+        assert found["prediction"].to_list() == 2 * list(FORMULAS.values())
     write_frames(tmp_path / "a.parquet", [frame])
     assert pl.read_parquet(tmp_path / "a.parquet")["prediction"].to_list() == list(FORMULAS)
+
+
+def test_no_name_is_a_formula(tmp_path):
+    """Names of columns are text of the table, too, and stay apart from each other's values."""
+    frame = pl.DataFrame({name: [k] for k, name in enumerate([*FORMULAS, "'=1+1", 'a,"b"\n'])})
+    truth = [*FORMULAS.values(), "'=1+1", 'a,"b"\n']
+    for content, separator in written(frame, tmp_path):
+        names, *rows = csv.reader(io.StringIO(content.decode(), newline=""), delimiter=separator)
+        assert names == truth
+        assert rows == 2 * [[str(k) for k in range(len(truth))]]
+
+
+def test_carried_names_and_categories_are_no_formulas(tmp_path, capsys, monkeypatch):
+    """What a command copies from a table, to a file or to standard output."""
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=20)
+    cells = pl.Series("=1+1", ["=cmd0", "plain"] * 10, dtype=pl.Categorical)
+    targets = pl.Series("t", np.where(x > 0, "a", "b"))
+    pl.DataFrame([pl.Series("x", x), cells, targets]).write_parquet("t.parquet")
+    fit = ["fit", "t.parquet", "--target", "t", "--kernel", "rbf", "-o", "m", "--quiet"]
+    assert main(fit) == 0
+    capsys.readouterr()
+    assert main(["predict", "m", "t.parquet", "--carry", "=1+1"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["predict", "m", "t.parquet", "--carry", "=1+1", "-o", "a.csv"]) == 0
+    assert main(["suggest", "m", "t.parquet", "-k", "3", "-o", "b.csv"]) == 0
+    kept = [(tmp_path / name).read_text() for name in ("a.csv", "b.csv")]
+    for text in (shown, *kept):
+        header, *rows = csv.reader(io.StringIO(text))
+        assert "'=1+1" in header
+        found = {row[header.index("'=1+1")] for row in rows}
+        assert found <= {"'=cmd0", "plain"}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series("a", [["=1+1"]]),
+        pl.Series("a", [{"b": "=1+1"}]),
+        pl.Series("a", [["=1+1"]], dtype=pl.Array(pl.String, 1)),
+        pl.Series("a", [b"=1+1"]),
+        pl.Series("a", [timedelta(1)]),
+    ],
+)
+def test_columns_that_csv_cannot_hold_are_refused(column, tmp_path):
+    """Lists and bytes have no cells: one line names the column, and nothing is written."""
+    frame = pl.DataFrame([column])
+    with pytest.raises(TableError, match=r"'a': holds values of type .*; write Parquet"):
+        write_frames(tmp_path / "a.csv", [frame])
+    with pytest.raises(TableError, match=r"'a': holds values of type"):
+        "".join(csv_lines([frame]))
+    assert not os.listdir(tmp_path)
+    write_frames(tmp_path / "a.parquet", [frame])
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(frame)
 
 
 def test_control_characters_are_shown_and_not_obeyed():
@@ -163,19 +226,31 @@ def on_a_terminal(arguments, folder):
     return b"".join(parts).decode()
 
 
+FIT = ["fit", "n.csv", "--target", "t\x07", "--kernel", "rbf", "-o", "m"]
+OBEYED = ("\x1b]0;", "\x07", "\x9b", "\x1b[31m,")
+
+
+def test_predictions_on_a_terminal(tmp_path, monkeypatch, capsys):
+    """On a terminal, where a progress line moves the cursor, no label of a model does."""
+    monkeypatch.chdir(tmp_path)
+    nasty_table(tmp_path / "n.csv")
+    assert main(FIT) == 0
+    capsys.readouterr()
+    predicted = on_a_terminal(["predict", "m", "n.csv"], tmp_path)
+    assert "\x1b[" in predicted, "no progress line: was this a terminal?"
+    assert "yes" in predicted
+    assert not [bad for bad in OBEYED if bad in predicted]
+
+
 @pytest.mark.slow
 def test_commands_show_control_characters_of_tables(tmp_path):
-    """On a terminal, where a progress line moves the cursor, nothing of the table does."""
+    """On a terminal, no name and no label of a table moves the cursor or rings a bell."""
     nasty_table(tmp_path / "n.csv")
-    fit = on_a_terminal(
-        ["fit", "n.csv", "--target", "t\x07", "--kernel", "rbf", "-o", "m"], tmp_path
-    )
+    fit = on_a_terminal(FIT, tmp_path)
     assert (tmp_path / "m").exists(), fit
-    predicted = on_a_terminal(["predict", "m", "n.csv"], tmp_path)
-    assert "yes" in predicted
-    for text in (fit, predicted):
-        for bad in ("\x1b]0;", "\x07", "\x9b", "\x1b[31m,"):
-            assert bad not in text
+    report = on_a_terminal(["report", "n.csv", "--target", "t\x07", "-o", "p.html"], tmp_path)
+    for text in (fit, report):
+        assert not [bad for bad in OBEYED if bad in text]
 
 
 def test_errors_show_control_characters(tmp_path, capsys, monkeypatch):

@@ -2,12 +2,14 @@
 
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from tests.samples import HERE, KERNEL, answer, columns, data, place, targets
 
 from cavity import (
     GaussianProcessClassifier,
@@ -20,17 +22,6 @@ from cavity.estimators import save
 from cavity.tables.model import Settings, fit_model, save_model
 from cavity.tables.prepare import prepare
 from cavity.tables.table import Table
-
-HERE = Path(__file__).parent
-KERNEL = 2.0 * RBF([1.0, 2.0]) + WhiteKernel(0.1)
-NEW = [[0.5, -0.5], [-1.0, 0.25], [0.0, 2.0]]
-"""Inputs of which predictions are kept."""
-
-
-def data() -> tuple[Any, Any]:
-    """Return inputs and a smooth function of them."""
-    X = np.random.default_rng(0).normal(size=(12, 2))
-    return X, np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1]
 
 
 def models() -> dict[str, Any]:
@@ -57,19 +48,13 @@ def models() -> dict[str, Any]:
     }
 
 
-def answer(model: Any) -> Any:
-    """Return what a model predicts at the kept inputs."""
-    ask = "predict_proba" if hasattr(model, "classes_") else "predict"
-    return getattr(model, ask)(np.array(NEW)).tolist()
-
-
-def table(folder: Path) -> Any:
+def table(path: Path, target: Any) -> Any:
     """Write a model of a table, with a category; return its predictions."""
-    X, f = data()
-    columns = {"a": X[:, 0], "c": np.where(X[:, 1] > 0, "u", "v"), "t": np.where(f > 0, "y", "n")}
-    given = Table(pl.DataFrame(columns), "made", "t")
+    given = Table(pl.DataFrame(columns(target)), "made", "t")
     fitted, _ = fit_model(prepared := prepare(given), Settings("rbf"))
-    save_model(folder / "table.model", prepared, fitted, Settings("rbf"))
+    save_model(path, prepared, fitted, Settings("rbf"))
+    if prepared.task == "regression":
+        return np.transpose(fitted.predict(prepared.X, return_std=True)).tolist()
     return fitted.predict_proba(prepared.X).tolist()
 
 
@@ -77,11 +62,13 @@ def main() -> None:
     """Write all samples of this version."""
     folder = HERE / __version__
     folder.mkdir(exist_ok=True)
-    answers = {"table": table(folder)}
+    answers = {}
+    for kind, target in targets(data()[1]).items():
+        answers[f"table{kind}"] = table(place(folder, f"table{kind}"), target)
     for name, model in models().items():
-        place = folder / f"{name.replace(' ', '_')}.model"
-        (model.save if hasattr(model, "partial_fit") else lambda to, m=model: save(m, to))(place)
-        place.with_suffix(".pickle").write_bytes(pickle.dumps(model, protocol=5))
+        to = place(folder, name)
+        (model.save if hasattr(model, "partial_fit") else partial(save, model))(to)
+        place(folder, name, "pickle").write_bytes(pickle.dumps(model, protocol=5))
         answers[name] = answer(model)
     text = json.dumps(answers, indent=1)
     (folder / "answers.json").write_text(text + "\n", encoding="utf-8")

@@ -26,7 +26,8 @@ a shipped data set. Text may be packed by gzip.
 
 Rows are counted from 1, the first below the header, in messages and in results.
 
-Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command line.""",
+Exit codes: 0 success; 1 a problem with the data or a file; 2 a wrong command line;
+130 interrupted.""",
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="cavity", message="%(prog)s %(version)s")

@@ -32,8 +32,9 @@ def whole_fit(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        # In one step: there is no moment at which another thread, or a second interrupt, finds the
+        # estimator empty or half restored.
+        estimator.__dict__ = before
         raise
 
 

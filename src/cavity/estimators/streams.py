@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from cavity import online
 from cavity.arrays import Array, one_thread
 from cavity.estimators.validation import check_offset, check_variances, check_weights
+from cavity.former import refusing
 from cavity.inference import SINGLY
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood, Shifted, likelihood
@@ -23,6 +24,7 @@ from cavity.storage.codecs import (
     likelihood_to_json,
 )
 
+__getattr__ = refusing(__name__)
 _PARTS = OnlinePosterior._fields[:4]
 _NUMBERS = {"log_evidence": float, "seen": int, "floor": float, "size": int, "changes": int}
 

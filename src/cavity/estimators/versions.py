@@ -49,6 +49,8 @@ class VersionedEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         if version != __version__:
             warnings.warn(OtherVersionWarning(type(self).__name__, version), stacklevel=2)
+            # Parameters that the other version did not have.
+            state = vars(type(self)()) | state
         super().__setstate__(state)
 
 

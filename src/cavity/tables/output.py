@@ -21,6 +21,7 @@ from cavity.storage import check_regular, remove_litter, replacing
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _FORMULA = r"(?s)^(?:[=+\-@\t\r].|[\t\r]$)"
 """A sign alone is no formula, and a common label."""
+_WITHOUT_TEXT = (pl.Binary, pl.Duration, pl.Object)
 FRAME_SUFFIXES = (*_SEPARATORS, ".parquet", ".pq")
 """Suffixes of the tables that can be written."""
 
@@ -84,15 +85,32 @@ def json_lines(frames: Iterable[pl.DataFrame]) -> Iterator[str]:
     yield "\n]\n"
 
 
-def csv_lines(frames: Iterable[pl.DataFrame]) -> Iterator[str]:
-    """Yield the text of a CSV table, part after part."""
+def csv_lines(frames: Iterable[pl.DataFrame], separator: str = ",") -> Iterator[str]:
+    """Yield the text of a CSV table, part after part.
+
+    No text in it is a formula to a spreadsheet, nor is a name: an apostrophe comes first.
+    """
     for k, frame in enumerate(frames):
-        yield _escaped(frame).write_csv(include_header=not k)
+        if not k:
+            # As a row, because two names may be equal once one of them has an apostrophe.
+            names = pl.DataFrame([pl.Series(str(i), [n]) for i, n in enumerate(frame.columns)])
+            yield _escaped(names).write_csv(include_header=False, separator=separator)
+        yield _escaped(frame).write_csv(include_header=False, separator=separator)
 
 
 def _escaped(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table in which no text is a formula to a spreadsheet: an apostrophe comes first."""
-    return frame.with_columns(map(_apart, [c for c in frame if c.dtype == pl.String]))
+    return frame.with_columns(map(_cells, frame))
+
+
+def _cells(column: pl.Series) -> pl.Series:
+    """Return a column as CSV has it."""
+    if column.dtype.is_nested() or column.dtype in _WITHOUT_TEXT:
+        kind = str(column.dtype).partition("(")[0].lower()
+        problem = f"holds values of type {kind}, which CSV cannot hold; write Parquet instead."
+        raise TableError("the output", problem, column=column.name)
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    return _apart(column) if column.dtype == pl.String else column
 
 
 def _apart(text: pl.Series) -> pl.Series:
@@ -148,10 +166,8 @@ def write_frames(path: Path, frames: Iterable[pl.DataFrame]) -> int:
         if separator is None:
             write_parquet(beside, counted())
         else:
-            with beside.open("wb") as file:
-                for frame in counted():
-                    part = _escaped(frame)
-                    part.write_csv(file, separator=separator, include_header=not file.tell())
+            with beside.open("w", encoding="utf-8", newline="") as file:
+                file.writelines(csv_lines(counted(), separator))
     return height
 
 
