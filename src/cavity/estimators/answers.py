@@ -1,7 +1,8 @@
 """What a regressor says about its targets: from latent functions to the user's units."""
 
+import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from cavity.arrays import Array
 from cavity.estimators.fitted import FittedModel
 from cavity.likelihoods import Gaussian, Likelihood, quantiles, surprise
 from cavity.sites import Marginals
+
+UNBOUNDED = {"counts", "positive"}
+"""Supports of targets whose mean is the exponential of f, or may be: it may be beyond floats."""
+_OTHERWISE = "inputs nearer to the training rows, or a hyperprior that keeps the amplitude small"
 
 
 def shaped(columns: Sequence[Array]) -> Array:
@@ -28,7 +33,8 @@ def target_means(model: FittedModel, X: Any, offset: Any = None) -> Array:
     """Return E[y] at new inputs."""
     if model.likelihood.quadratic:
         return unscaled(model, model.means(X, offset))
-    return target_moments(model, model.latents(X, None, offset))[0]
+    [q] = model.latents(X, None, offset)
+    return unscaled(model, [warned_moments(model.likelihood, q, deviation=False)[0]])
 
 
 def target_moments(
@@ -39,29 +45,60 @@ def target_moments(
     Of a Gaussian target the deviation is that of the latent function, with as much noise as given.
     """
     if model.likelihood.quadratic:
-        found = [Marginals(q.mean, q.variance + noise) for q in latents]
+        found = [(q.mean, np.sqrt(q.variance + noise)) for q in latents]
     else:
-        found = [warned_response(model.likelihood, q) for q in latents]
+        found = [warned_moments(model.likelihood, q) for q in latents]
     with np.errstate(over="ignore"):
-        mean = unscaled(model, [q.mean for q in found])
-    return mean, shaped([np.sqrt(q.variance) for q in found]) * model.scale
+        means, deviations = zip(*found, strict=True)
+        return unscaled(model, means), shaped(deviations) * model.scale
 
 
-def warned_response(likelihood: Likelihood, q: Marginals) -> Marginals:
-    """Return mean and variance of the targets; warn of means that are too large for a float."""
-    found = likelihood.response(q)
-    where = np.flatnonzero(~np.isfinite(found.mean))
+def warned_moments(
+    likelihood: Likelihood, q: Marginals, *, deviation: bool = True
+) -> tuple[Array, Array]:
+    """Return means and standard deviations of targets; warn of those too large for a float."""
+    known = likelihood.support in UNBOUNDED
+    with np.errstate(over="ignore", invalid="ignore"):
+        if known:
+            mean, std = (np.exp(part) for part in likelihood.log_response(q))
+        else:
+            mean, variance = likelihood.response(q)
+            std = np.sqrt(variance)
+    warn_of_infinite("mean", mean, lambda: q, "predict_quantiles, ")
+    # Of real numbers with outliers it may be infinite by right.
+    if known and deviation:
+        rest = np.where(np.isfinite(mean), std, 0.0)
+        warn_of_infinite("standard deviation", rest, lambda: q, "predict_quantiles, ")
+    return mean, std
+
+
+def warn_of_infinite(
+    what: str, values: Array, latent: Callable[[], Marginals], instead: str = ""
+) -> None:
+    """Warn of rows, on the first axis, in which something of the target is too large for a float.
+
+    The latent values there are asked for only then.
+    """
+    infinite = ~np.isfinite(np.reshape(values, (len(values), -1)))
+    where = np.flatnonzero(infinite.any(axis=1))
     if len(where):
-        first = where[0]
+        first, q = where[0], latent()
         warnings.warn(
-            f"The mean of the target is beyond the largest float in {len(where)} of "
-            f"{len(found.mean)} rows, first in row {first}, where the log of the target has "
-            f"variance {q.variance[first]:.3g}: there it is returned as infinite. Use "
-            "predict_quantiles, or a hyperprior that keeps the amplitude small.",
+            f"The {what} of the target is beyond the largest float in {len(where)} of "
+            f"{len(values)} rows, first in row {first}, where the log of the target has mean "
+            f"{q.mean[first]:.3g} and variance {q.variance[first]:.3g}: there it is returned as "
+            f"infinite. Use {instead}{_OTHERWISE}.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=_users_level(),
         )
-    return found
+
+
+def _users_level() -> int:
+    """Return by how many frames a caller of this function is below the user's own line."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals["__name__"].startswith("cavity."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def new_likelihood(model: FittedModel) -> Likelihood:
@@ -88,8 +125,24 @@ def user_likelihood(model: FittedModel) -> Likelihood:
 
 def target_quantiles(model: FittedModel, latents: Sequence[Marginals], levels: Any) -> Array:
     """Return quantiles of targets, noise included, a column for each level."""
-    found = quantiles(new_likelihood(model), latents[0], levels).T
+    found = warned_quantiles(new_likelihood(model), latents[0], levels)
     return np.asarray(found * model.scale + model.origin)
+
+
+def warned_quantiles(
+    likelihood: Likelihood, q: Marginals, levels: Any, names: Sequence[str] = ()
+) -> Array:
+    """Return quantiles, a column for each level; warn of those too large for a float.
+
+    ``names`` say what the quantiles from each level on are to the user.
+    """
+    found = np.asarray(quantiles(likelihood, q, levels).T)
+    if np.any(infinite := np.isinf(found).any(axis=0)):
+        p = np.atleast_1d(np.asarray(levels, dtype=float))
+        names = names or [f"quantile {each:.4g}, or a higher one," for each in p]
+        first = int(np.argmin(np.where(infinite, p, 1.0)))
+        warn_of_infinite(names[first], found, lambda: q)
+    return found
 
 
 def loo_moments(model: FittedModel, *, tuned_without: bool) -> tuple[Array, Array]:
@@ -136,8 +189,9 @@ def _positions(model: FittedModel) -> Array:
 def drawn_targets(model: FittedModel, X: Any, count: int, rng: Any) -> Array:
     """Return targets drawn at new inputs, given functions from the joint posterior."""
     f = model.processes[0].draws(X, count, rng)[0] + model.level
-    drawn = model.likelihood.sample(f, np.random.default_rng(rng.randint(2**31 - 1)))
-    return np.asarray(drawn.T * model.scale + model.origin)
+    drawn = model.likelihood.sample(f, np.random.default_rng(rng.randint(2**31 - 1))).T
+    warn_of_infinite("largest draw", drawn, lambda: model.latents(X)[0])
+    return np.asarray(drawn * model.scale + model.origin)
 
 
 def explained(likelihood: Likelihood, y: Any, mean: Array, weight: Array | None) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.arrays.differences import bend, row_gradients, slope
+from cavity.estimators.answers import UNBOUNDED, warn_of_infinite
 from cavity.estimators.coding import label_log_proba
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess, block_slices, part_of
@@ -71,7 +72,7 @@ def latent_gradients(model: FittedModel, X: Array, offset: Any = None) -> list[L
 def target_gradients(model: FittedModel, X: Array, offset: Any = None) -> Array:
     """Return the gradient of a regressor's mean, (inputs, columns) or (…, targets)."""
     if not model.likelihood.quadratic:
-        return target_and_std_gradients(model, X, offset)[0]
+        return _of_targets(model, X, offset)["mean"]
     [process] = model.processes
     parts = []
     for block in _blocks(model, X):
@@ -88,13 +89,52 @@ def target_and_std_gradients(
     model: FittedModel, X: Array, offset: Any = None
 ) -> tuple[Array, Array]:
     """Return the gradients of a regressor's mean and of its standard deviation."""
-    found = latent_gradients(model, X, offset)
     if not model.likelihood.quadratic:
-        [latent] = found
-        in_mean, in_std = _of_response(model.likelihood, *latent)
-        return _scaled(model, [in_mean]), _scaled(model, [in_std])
+        in_mean, in_std = _of_targets(model, X, offset, "standard deviation").values()
+        return in_mean, in_std
+    found = latent_gradients(model, X, offset)
     std = [chained(0.0 * q.mean, 0.5 / np.sqrt(q.variance), of) for q, of in found]
     return _scaled(model, [of.mean for _, of in found]), _scaled(model, std)
+
+
+def _of_targets(model: FittedModel, X: Array, offset: Any, *more: str) -> dict[str, Array]:
+    """Return the gradients of the mean, and of more; warn of those too large for a float."""
+    [latent] = latent_gradients(model, X, offset)
+    of = _of_logs if model.likelihood.support in UNBOUNDED else _of_response
+    both = dict(zip(("mean", "standard deviation"), of(model.likelihood, *latent), strict=True))
+    warned = np.zeros(len(X), dtype=bool)
+    for name in ("mean", *more):
+        rest = np.where(warned[:, None], 0.0, both[name])
+        warn_of_infinite(f"gradient of the {name}", rest, lambda: latent[0])
+        warned |= np.isinf(rest).any(axis=1)
+    return {name: _scaled(model, [both[name]]) for name in ("mean", *more)}
+
+
+def _of_logs(model: Likelihood, q: Marginals, of: Gradients) -> tuple[Array, Array]:
+    """Return the same as `_of_response` from the logs of the moments, which never overflow.
+
+    With ρ and λ those of mean and standard deviation, and derivatives in the mean of f, the heat
+    equation gives the slopes in its variance: ½ (ρ″ + ρ′²) and ½ (λ″ + 2 λ′² + ρ′² e^{2(ρ − λ)}).
+    """
+
+    def logs(h: float) -> Array:
+        return np.stack(model.log_response(Marginals(q.mean + h, q.variance)))
+
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        now, first, second = logs(0.0), slope(logs, _STEP), bend(logs, _LARGER)
+        pull = second + first**2
+        pull[1] += first[1] ** 2 + (first[0] * np.exp(now[0] - now[1])) ** 2
+        each = (chained(a, 0.5 * b, of) for a, b in zip(first, pull, strict=True))
+        found = [_times_exp(part, log) for part, log in zip(each, now, strict=True)]
+    return found[0], found[1]
+
+
+def _times_exp(values: Array, log: Array) -> Array:
+    """Return each row times the exponential, which alone may be beyond floats; 0 for e^−∞."""
+    log = log[:, None]
+    with np.errstate(over="ignore", divide="ignore"):
+        product = np.sign(values) * np.exp(log + np.log(np.abs(values)))
+    return np.where(np.isneginf(log), 0.0, product)
 
 
 def _of_response(model: Likelihood, q: Marginals, of: Gradients) -> tuple[Array, Array]:

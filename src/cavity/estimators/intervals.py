@@ -6,6 +6,7 @@ whatever the model, so that its interval holds it with probability at least 1 �
 with about 1 − α. The prediction without row i is that of the posterior without its site.
 """
 
+import warnings
 from collections.abc import Iterator
 from math import ceil
 from typing import Any
@@ -14,10 +15,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from cavity.arrays import Array, threads_for
-from cavity.estimators.answers import new_likelihood, shaped, target_quantiles, unscaled
+from cavity.estimators.answers import new_likelihood, unscaled, warned_quantiles
 from cavity.estimators.fitted import FittedModel
 from cavity.estimators.process import FittedProcess, part_of
-from cavity.likelihoods import surprise
+from cavity.likelihoods import Likelihood, surprise
 from cavity.sites import Marginals
 
 _BLOCK = 2**20
@@ -26,6 +27,7 @@ _ROUNDING = 1e-9
 """Relative error of a sum of weights."""
 _FURTHEST = 37.0
 """Standard deviations at which a float still has a probability below."""
+_ENDS = "lower or upper end of the interval", "upper end of the interval"
 
 Rows = tuple[Any, Array | None, Array | None]
 """New inputs, their prior variances if precomputed, and their offsets."""
@@ -124,10 +126,32 @@ def _by_quantiles(model: FittedModel, new: Rows, reach: list[Array]) -> tuple[Ar
     X, variance, offset = new
     ends = []
     for q, z in zip(model.latents(X, variance, offset), reach, strict=True):
-        z = min(float(z), _FURTHEST)
-        ends.append(target_quantiles(model, [q], [ndtr(-z), ndtr(z)]).T)
+        ends.append(_central(new_likelihood(model), q, float(z)))
     low, high = zip(*ends, strict=True)
-    return shaped(low), shaped(high)
+    return unscaled(model, low), unscaled(model, high)
+
+
+def _central(likelihood: Likelihood, q: Marginals, z: float) -> tuple[Array, Array]:
+    """Return quantiles at the levels of z standard deviations of a Gaussian, in the model's units.
+
+    The upper one is infinite where its level is one in floating point.
+    """
+    if likelihood.quadratic:
+        reach = z * np.sqrt(q.variance + likelihood.noise_variance)
+        return q.mean - reach, q.mean + reach
+    lower, upper = ndtr(-min(z, _FURTHEST)), ndtr(z)
+    if upper < 1.0:
+        low, high = warned_quantiles(likelihood, q, [lower, upper], _ENDS).T
+        return low, high
+    warnings.warn(
+        f"Targets are up to {z:.3g} standard deviations from their predictions, so that intervals "
+        "of this level have no upper end: it is returned as infinite. Use a likelihood that "
+        "allows for such targets, or a lower level.",
+        UserWarning,
+        stacklevel=5,
+    )
+    [low] = warned_quantiles(likelihood, q, [lower], _ENDS[:1]).T
+    return low, np.full_like(low, np.inf)
 
 
 def _members(model: FittedModel, new: Rows, own: Array, needed: float) -> Array:

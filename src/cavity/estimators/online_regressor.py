@@ -9,14 +9,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cavity.arrays import Array
-from cavity.estimators.answers import explained, warned_response
+from cavity.estimators.answers import explained, warned_moments, warned_quantiles
 from cavity.estimators.online import ONLINE_CONSTRAINTS
 from cavity.estimators.problems import given_noise, noise_variances, target_likelihood
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.streaming import Function, OnlineEstimator
 from cavity.estimators.streams import StreamRows, take_rows
 from cavity.estimators.validation import check_offset, check_sizes, validate_inputs
-from cavity.likelihoods import Censored, Gaussian, Likelihood, quantiles
+from cavity.likelihoods import Censored, Gaussian, Likelihood
 from cavity.sites import Marginals
 from cavity.storage import StorageError
 
@@ -152,14 +152,17 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         target. ``offset`` is added to each latent value, as in `fit`.
         """
         model, q = self._answer(X, offset)
-        found = q if model.quadratic else warned_response(model, q)
-        return (found.mean, np.sqrt(found.variance)) if return_std else found.mean
+        if model.quadratic:
+            found = q.mean, np.sqrt(q.variance)
+        else:
+            found = warned_moments(model, q, deviation=return_std)
+        return found if return_std else found[0]
 
     def predict_quantiles(
         self, X: Any, levels: Any = (0.05, 0.5, 0.95), offset: Any = None
     ) -> Array:
         """Return quantiles of the target at new inputs, its noise included; a column for each."""
-        return np.asarray(quantiles(*self._answer(X, offset), levels).T)
+        return warned_quantiles(*self._answer(X, offset), levels)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the share of the deviance that predictions explain: D², as for the batch."""

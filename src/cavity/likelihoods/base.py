@@ -137,6 +137,15 @@ class Likelihood(ABC):
         plus, minus = self.tilted(1.0, q).log_z, self.tilted(-1.0, q).log_z
         return Marginals(xp.exp(plus) - xp.exp(minus), 4.0 * xp.exp(plus + minus))
 
+    def log_response(self, q: Marginals) -> tuple[Array, Array]:
+        """Return the logs of the mean and of the standard deviation of y that is not negative.
+
+        They may be known where these are too large or too small for a float.
+        """
+        mean, variance = self.response(q)
+        with numerical.quiet():
+            return namespace(mean).log(mean), 0.5 * namespace(mean).log(variance)
+
     def cdf(self, y: Array, f: Array) -> Array:
         """Return P(Y ≤ y|f), for targets that are numbers."""
         raise ValueError(f"{self!r} does not say how its targets are distributed.")

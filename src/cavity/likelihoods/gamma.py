@@ -10,7 +10,7 @@ from scipy import special
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood, require_positive
 from cavity.likelihoods.numerical import quiet
-from cavity.likelihoods.rates import log_mean, log_normal, rate
+from cavity.likelihoods.rates import drawn_rates, log_mean, log_moments, moments, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
@@ -54,7 +54,7 @@ class Gamma(Likelihood, name="gamma"):
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         """Draw positive numbers."""
-        return same_kind(rng.gamma(self.shape, to_numpy(rate(f)) / self.shape), f)
+        return same_kind(drawn_rates(f, self.shape, rng), f)
 
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return −k m − k y e^{v/2 − m} and the constants, and its derivatives in m."""
@@ -72,16 +72,20 @@ class Gamma(Likelihood, name="gamma"):
 
     def variance(self, f: Array) -> Array:
         """Return e^2f/k."""
-        return log_normal(Marginals(f, 0.0 * f), 1.0 / self.shape).variance
+        return rate(2.0 * f) / self.shape
 
     def response(self, q: Marginals) -> Marginals:
         """Return r = e^{m + v/2} and r² (e^v − 1 + e^v/k)."""
-        return log_normal(q, 1.0 / self.shape)
+        return moments(self.log_response(q))
+
+    def log_response(self, q: Marginals) -> tuple[Array, Array]:
+        """Return the logs of the mean and of the standard deviation."""
+        return log_moments(q, 1.0 / self.shape)
 
     def cdf(self, y: Array, f: Array) -> Array:
         """Return P(Y ≤ y|f), an incomplete gamma function."""
-        with np.errstate(over="ignore"):
-            share = self.shape * np.maximum(to_numpy(y), 0.0) * np.exp(-to_numpy(f))
+        with quiet():
+            share = self.shape * np.exp(np.log(np.maximum(to_numpy(y), 0.0)) - to_numpy(f))
         return same_kind(special.gammainc(self.shape, share), f)
 
     def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:

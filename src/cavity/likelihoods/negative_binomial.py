@@ -12,9 +12,12 @@ from cavity.likelihoods.base import Likelihood, require_positive
 from cavity.likelihoods.logit import Logit
 from cavity.likelihoods.numerical import quiet
 from cavity.likelihoods.poisson import log_over
-from cavity.likelihoods.rates import log_mean, log_normal, rate
+from cavity.likelihoods.rates import drawn_counts, drawn_rates, log_mean, log_moments, moments, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
+
+_ENORMOUS = 1e17
+"""Beyond it a Poisson varies by less than the rounding of its rate, even if the shape is 10^4."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,7 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         """Draw counts."""
-        rates = rng.gamma(self.shape, to_numpy(rate(f)) / self.shape)
-        return same_kind(rng.poisson(rates).astype(float), f)
+        return same_kind(drawn_counts(drawn_rates(f, self.shape, rng), rng), f)
 
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return the moments from those of log σ(t) and log σ(−t)."""
@@ -74,17 +76,24 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
 
     def variance(self, f: Array) -> Array:
         """Return e^f + e^2f/k."""
-        return log_normal(Marginals(f, 0.0 * f), 1.0 / self.shape).variance + rate(f)
+        return rate(2.0 * f) / self.shape + rate(f)
 
     def response(self, q: Marginals) -> Marginals:
         """Return r = e^{m + v/2} and r + r² (e^v − 1 + e^v/k)."""
-        mean, spread = log_normal(q, 1.0 / self.shape)
-        return Marginals(mean, mean + spread)
+        return moments(self.log_response(q))
+
+    def log_response(self, q: Marginals) -> tuple[Array, Array]:
+        """Return the logs of the mean and of the standard deviation."""
+        return log_moments(q, 1.0 / self.shape, counted=True)
 
     def cdf(self, y: Array, f: Array) -> Array:
-        """Return P(Y ≤ y|f), an incomplete beta function."""
+        """Return P(Y ≤ y|f), an incomplete beta function; of enormous y that of the gamma rate."""
         whole, t = np.floor(to_numpy(y + 0.0 * f)), to_numpy(self._logit(f))
-        p = special.betainc(self.shape, np.maximum(whole, 0.0) + 1.0, special.expit(-t))
+        count = np.clip(whole, 0.0, _ENORMOUS) + 1.0
+        few = special.betainc(self.shape, count, special.expit(-t))
+        with quiet():
+            many = special.gammainc(self.shape, np.exp(np.log(whole) - t))
+        p = np.where(whole > _ENORMOUS, many, few)
         return same_kind(np.where(whole < 0.0, 0.0, p), f)
 
     def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:

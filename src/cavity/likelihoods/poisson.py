@@ -8,9 +8,13 @@ from scipy import special
 from cavity.arrays import Array, namespace, same_kind, to_numpy
 from cavity.likelihoods.base import Likelihood
 from cavity.likelihoods.numerical import quiet
-from cavity.likelihoods.rates import log_mean, log_normal, rate
+from cavity.likelihoods.rates import drawn_counts, log_mean, log_moments, moments, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
+
+_NORMAL = 1e30
+"""Beyond it a Poisson is Gaussian in all digits, and the incomplete gamma function fails at last.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,11 @@ class Poisson(Likelihood, name="poisson"):
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         """Draw counts."""
-        return same_kind(rng.poisson(to_numpy(rate(f))).astype(float), f)
+        return same_kind(drawn_counts(to_numpy(rate(f)), rng), f)
 
     def expected(self, y: Array, q: Marginals) -> Moments:
         """Return y m − e^{m + v/2} − log y! and its derivatives in m."""
-        r = log_normal(q).mean
+        r = rate(q.mean + 0.5 * q.variance)
         log_p = self._below_best(y, q.mean, q.variance) + self._best(y, q.mean)
         return Moments(log_p, y - r, -r)
 
@@ -51,13 +55,19 @@ class Poisson(Likelihood, name="poisson"):
 
     def response(self, q: Marginals) -> Marginals:
         """Return r = e^{m + v/2} and r + r² (e^v − 1)."""
-        mean, spread = log_normal(q)
-        return Marginals(mean, mean + spread)
+        return moments(self.log_response(q))
+
+    def log_response(self, q: Marginals) -> tuple[Array, Array]:
+        """Return the logs of the mean and of the standard deviation."""
+        return log_moments(q, counted=True)
 
     def cdf(self, y: Array, f: Array) -> Array:
         """Return P(Y ≤ y|f) = Γ(⌊y⌋ + 1, e^f)/⌊y⌋!."""
-        whole = np.floor(to_numpy(y + 0.0 * f))
-        p = special.gammaincc(np.maximum(whole, 0.0) + 1.0, to_numpy(rate(f)))
+        whole, r = np.floor(to_numpy(y + 0.0 * f)), to_numpy(rate(f))
+        with quiet():
+            many = special.ndtr((whole - r) / np.sqrt(whole))
+        few = special.gammaincc(np.clip(whole, 0.0, _NORMAL) + 1.0, r)
+        p = np.where(whole > _NORMAL, many, few)
         return same_kind(np.where(whole < 0.0, 0.0, p), f)
 
     def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:

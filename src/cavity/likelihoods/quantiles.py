@@ -13,7 +13,9 @@ from cavity.sites import Marginals
 
 _COUNTS = {"counts", "codes"}
 _ROUNDS = 200
-_LARGEST = 1e300
+_LARGEST = float(np.finfo(float).max)
+_LOGS = float(np.log(np.nextafter(0.0, 1.0))), float(np.log(_LARGEST))
+"""Logarithms of the smallest and the largest positive float."""
 # In units of a standard normal, and relative to the quantile.
 _NORMAL, _RELATIVE = 1e-11, 1e-13
 
@@ -24,7 +26,7 @@ def quantiles(lik: Likelihood, q: Marginals, levels: Any) -> Array:
     """Return quantiles of y under Gaussians over f: a row for each level.
 
     Of counts it is the smallest whole number with a probability of at least the level to be there
-    or below.
+    or below. What is beyond the largest float is infinite.
 
     Parameters
     ----------
@@ -63,9 +65,9 @@ def quantiles(lik: Likelihood, q: Marginals, levels: Any) -> Array:
     if lik.support in _COUNTS:
         return same_kind(_whole(lambda y: below(y) - p, wide), q.mean)
     positive = lik.support == "positive"
-    target = ndtri(p)
+    target, ends = ndtri(p), _LOGS if positive else (-np.inf, np.inf)
     distance: Distance = lambda u: ndtri(below(np.exp(u) if positive else u)) - target  # noqa: E731
-    found = _real(distance, wide)
+    found = _real(distance, wide, ends)
     return same_kind(np.exp(found) if positive else found, q.mean)
 
 
@@ -78,21 +80,37 @@ def _checked(levels: Any) -> Array:
 
 def _whole(distance: Distance, q: Marginals) -> Array:
     """Return the smallest whole numbers at which the distance is not negative, by bisection."""
-    low, high = -1.0 + 0.0 * q.mean, np.ceil(np.exp(np.minimum(q.mean, 690.0)))
+    low, high = -1.0 + 0.0 * q.mean, np.ceil(np.exp(np.minimum(q.mean, _LOGS[1])))
+    growth = 2.0
     while np.any(short := (distance(high) < 0.0) & (high < _LARGEST)):
-        low, high = np.where(short, high, low), np.where(short, 2.0 * high + 1.0, high)
-    for _ in range(1100):
-        middle = np.floor(0.5 * (low + high))
+        with np.errstate(over="ignore"):
+            more = np.minimum(growth * high + 1.0, _LARGEST)
+        low, high = np.where(short, high, low), np.where(short, more, high)
+        growth = min(growth**2, 1e150)
+    beyond = (high == _LARGEST) & (distance(high) < 0.0)
+    for _ in range(_ROUNDS):
+        middle = np.floor(_between(low, high))
         if not np.any((middle > low) & (middle < high)):
             break
         enough = distance(middle) >= 0.0
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(high < _LARGEST, high, np.inf)
+    return np.where(beyond, np.inf, high)
 
 
-def _real(distance: Distance, q: Marginals) -> Array:
-    """Return where the distance is zero: regula falsi, with a bisection every third time."""
-    (low, at_low), (high, at_high) = (_beyond(distance, q, side) for side in (-1.0, 1.0))
+def _between(low: Array, high: Array) -> Array:
+    """Return the middle, or that of the logarithms where the numbers are far apart."""
+    with np.errstate(over="ignore"):
+        apart = high > 4.0 * (low + 1.0)
+    return np.where(apart, np.sqrt(low + 1.0) * np.sqrt(high), low + 0.5 * (high - low))
+
+
+def _real(distance: Distance, q: Marginals, ends: tuple[float, float]) -> Array:
+    """Return where the distance is zero: regula falsi, with a bisection every third time.
+
+    If that is not between the ends it is infinite.
+    """
+    (low, at_low), (high, at_high) = (_beyond(distance, q, side, ends) for side in (-1.0, 1.0))
+    under, over = at_low > 0.0, at_high < 0.0
     x = 0.5 * (low + high)
     with np.errstate(invalid="ignore"):
         for k in range(_ROUNDS):
@@ -107,17 +125,20 @@ def _real(distance: Distance, q: Marginals) -> Array:
             left = at_x < 0.0
             low, at_low = np.where(left, x, low), np.where(left, at_x, at_low)
             high, at_high = np.where(left, high, x), np.where(left, at_high, at_x)
-    return x
+    return np.where(under, -np.inf, np.where(over, np.inf, x))
 
 
-def _beyond(distance: Distance, q: Marginals, side: float) -> tuple[Array, Array]:
-    """Return points beyond the quantile on one side, and their distances."""
+def _beyond(
+    distance: Distance, q: Marginals, side: float, ends: tuple[float, float]
+) -> tuple[Array, Array]:
+    """Return points beyond the quantile on one side, or at the end there, and their distances."""
     step = 1.0 + np.sqrt(q.variance)
-    x = q.mean + side * step
+    x = np.clip(q.mean + side * step, *ends)
     for _ in range(_ROUNDS):
         at_x = distance(x)
-        if np.all(beyond := side * at_x > 0.0):
+        beyond = side * at_x > 0.0
+        if np.all(beyond | (x == ends[side > 0.0])):
             break
         step = 2.0 * step
-        x = np.where(beyond, x, q.mean + side * step)
+        x = np.where(beyond, x, np.clip(q.mean + side * step, *ends))
     return x, at_x

@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from cavity.arrays import Array, namespace
+from cavity.arrays import Array, namespace, to_numpy
 from cavity.likelihoods.numerical import quiet
 from cavity.sites import Marginals
+
+_NORMAL = 1e15
+"""Beyond it a Poisson's skewness is below 1e-7, and NumPy soon has no draws."""
 
 
 def log_mean(y: Array, weight: Array, offset: Array | float = 0.0) -> float:
@@ -19,17 +22,35 @@ def rate(f: Array) -> Array:
         return namespace(f).exp(f)
 
 
-def log_normal(q: Marginals, spread: float = 0.0) -> Marginals:
-    """Return the mean of e^f and the variance of something of mean e^f and variance spread e^2f.
+def log_moments(q: Marginals, spread: float = 0.0, *, counted: bool = False) -> tuple[Array, Array]:
+    """Return the logs of mean and standard deviation of something of mean e^f.
 
-    That is r = E e^f = exp(m + v/2) and r² (e^v − 1 + spread e^v).
+    Its variance is spread e^2f, and e^f more if it is counted. The mean is r = E e^f = exp(m + v/2)
+    and the variance r² (e^v − 1 + spread e^v), and r more: logs hold them where floats do not.
     """
-    xp = namespace(q.mean)
+    xp, log_r = namespace(q.mean), q.mean + 0.5 * q.variance
     with quiet():
-        r = xp.exp(q.mean + 0.5 * q.variance)
-        share = xp.expm1(q.variance)
-        if spread:
-            share = share + spread * xp.exp(q.variance)
-        # r² may underflow where the product does not, and e^v may overflow where r is zero.
-        variance = xp.where(r > 0.0, r * (r * share), 0.0)
-    return Marginals(r, variance)
+        own = q.mean + q.variance + 0.5 * xp.log(spread - xp.expm1(-q.variance))
+        return log_r, 0.5 * xp.logaddexp(log_r, 2.0 * own) if counted else own
+
+
+def moments(logs: tuple[Array, Array]) -> Marginals:
+    """Return mean and variance, given the logs of mean and standard deviation."""
+    return Marginals(rate(logs[0]), rate(2.0 * logs[1]))
+
+
+def drawn_rates(f: Array, shape: float, rng: np.random.Generator) -> Array:
+    """Draw from gamma distributions of mean e^f and this shape."""
+    f = to_numpy(f)
+    with quiet():
+        return np.exp(f + np.log(rng.gamma(shape, 1.0, f.shape) / shape))
+
+
+def drawn_counts(rates: Array, rng: np.random.Generator) -> Array:
+    """Draw from Poisson distributions, by the normal one where the rate is enormous."""
+    few = rates <= _NORMAL
+    drawn = np.asarray(rng.poisson(np.where(few, rates, 0.0)), dtype=float)
+    many = rates[~few]
+    # As a product, so that an infinite rate stays infinite.
+    drawn[~few] = np.round(many * (1.0 + rng.standard_normal(len(many)) / np.sqrt(many)))
+    return drawn

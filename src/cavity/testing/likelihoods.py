@@ -299,6 +299,9 @@ def _check_response(lik: Likelihood, draws: int) -> None:
     got, (m, v) = lik.response(q), numerical.response(lik, q)
     _close(got.mean, m, 1e-8, "response: the mean")
     _close(got.variance, v, 1e-8, "response: the variance")
+    if lik.support in {"counts", "positive"}:
+        for log, part, power in zip(lik.log_response(q), got, (1.0, 0.5), strict=True):
+            _close(np.exp(log), part**power, 1e-8, "log_response")
 
 
 def _quad(function: Callable[[Array], Array], q: Marginals) -> Array:
