@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import log_loss
@@ -17,6 +17,7 @@ from cavity import (
     GaussianProcessClassifier,
     feature_effect,
     feature_importance,
+    find_suspects,
     learning_curve,
 )
 from cavity.estimators import load, save
@@ -63,6 +64,7 @@ def test_all_points_are_no_points(inference):
         assert_allclose(a, b, **close)
     assert np.array_equal(got.predict(NEW), want.predict(NEW))
     assert_allclose(got.predict_proba(NEW).sum(axis=1), 1.0, rtol=1e-12)
+    assert_array_equal(got.predict_set(NEW, 0.8), want.predict_set(NEW, 0.8))
 
 
 def test_few_points_reach_the_optimum_of_all():
@@ -230,6 +232,21 @@ def test_a_wrong_label_is_doubted():
     found = model().fit(X, wrong)
     own = found.loo_proba_[np.arange(150), np.searchsorted(found.classes_, wrong)]
     assert np.argmin(own) == i
+
+
+def test_suspects_are_those_of_the_dense_model():
+    """Wrong labels are found, and as many, whether the labels are in the prior or in blocks."""
+    rows = np.r_[np.arange(150), 7, 7, 30]
+    one, other = (
+        find_suspects(found.fit(X[rows], Y[rows]), n_reasons=0)
+        for found in (model(inducing_points=X), model(n_inducing=None))
+    )
+    assert one.count_interval == other.count_interval
+    assert [(s.index, s.label, s.suggestion) for s in one] == [
+        (s.index, s.label, s.suggestion) for s in other
+    ]
+    weighed = model().fit(X, Y, sample_weight=1.0 + np.arange(150) % 2)
+    assert find_suspects(weighed).n_rows == 150
 
 
 def test_a_class_that_the_sample_has_not_seen():

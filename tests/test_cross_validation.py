@@ -1,8 +1,10 @@
 """Cross-validation that tunes again in every fold."""
 
 import numpy as np
+import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import log_loss
+from sklearn.model_selection import LeaveOneOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -37,7 +39,46 @@ def test_a_class_that_a_fold_lacks():
     """A class that is missing from a fold's training rows gets a probability above zero."""
     X = np.arange(8.0)[:, None]
     y = np.array(["a"] * 4 + ["b"] * 3 + ["c"])
-    folds = [(np.arange(7), np.array([7])), (np.arange(1, 8), np.array([0]))]
-    found = cross_val_tuned(GaussianProcessClassifier(), X, y, cv=folds)[[7, 0]]
-    assert found.shape == (2, 3)
+    rows = np.arange(8)
+    folds = [(rows[:7], rows[7:]), (rows[1:], rows[:1]), (rows[[0, 7]], rows[1:7])]
+    found = cross_val_tuned(GaussianProcessClassifier(), X, y, cv=folds)
+    assert found.shape == (8, 3)
     assert np.all(found > 0.0)
+
+
+def nine():
+    X = np.arange(9.0)[:, None]
+    return GaussianProcessRegressor(1.0 * RBF(2.0), alpha=0.1, optimizer=None), X, np.sin(X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (TimeSeriesSplit(2), "TimeSeriesSplit.* never tests 3 and tests 0 several times"),
+        (ShuffleSplit(3, test_size=3, random_state=0), "ShuffleSplit.* tests [1-9] several times"),
+        (RepeatedKFold(n_splits=3, n_repeats=2), "never tests 0 and tests 9 several times"),
+        ([], "each of the 9 rows once"),
+    ],
+)
+def test_folds_that_do_not_test_every_row_once(cv, message):
+    """Rows that no fold tests have no prediction, and rows that two folds test have two."""
+    with pytest.raises(ValueError, match=message):
+        cross_val_tuned(*nine(), cv=cv)
+
+
+def test_folds_may_be_masks():
+    """What tests every row once may say so by truth values, or be any splitter that does."""
+    model, X, y = nine()
+    rows = np.arange(9)
+    given = [(rows % 3 != k, rows % 3 == k) for k in range(3)]
+    numbers = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in given]
+    masked, numbered = (cross_val_tuned(model, X, y, cv=folds) for folds in (given, numbers))
+    np.testing.assert_array_equal(masked, numbered)
+    assert np.all(np.isfinite(cross_val_tuned(model, X, y, cv=LeaveOneOut())))
+
+
+def test_several_targets_are_refused():
+    """The second target's mean is no deviation of the first."""
+    model, X, y = nine()
+    with pytest.raises(ValueError, match=r"one target; y has shape \(9, 2\)"):
+        cross_val_tuned(model, X, np.stack([y, 5.0 + y], axis=1), cv=3)

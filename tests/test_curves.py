@@ -268,6 +268,22 @@ def test_new_inputs_equal_pool_members_without_share():
     assert curve.share[:3].sum() == 0.0
 
 
+def test_fractions_are_of_the_rows_that_have_a_weight():
+    """A curve at fractions of a table does not depend on rows of weight zero in it."""
+    X, y = points(40)
+    weight = np.random.default_rng(4).permutation(np.r_[np.ones(24), np.zeros(16)])
+    some = weight > 0.0
+    clf = GaussianProcessClassifier(3.0 * RBF(1.0), optimizer=None).fit(X[some], y[some])
+    weighed, alone = (
+        learning_curve(clf, X, y, sample_weight=weight),
+        learning_curve(clf, X[some], y[some]),
+    )
+    assert_allclose(weighed.train_sizes, alone.train_sizes)
+    # The equations are solved to 3e-4.
+    assert_allclose(weighed.test_error, alone.test_error, rtol=1e-3)
+    assert_allclose(weighed.point_mean[:, some], alone.point_mean, atol=2e-3)
+
+
 def test_weight_two_is_the_row_twice():
     """With replacement, a row of weight two is drawn as often as the row given twice."""
     X, y = points(20)

@@ -217,6 +217,9 @@ def test_wrong_arguments_are_named(data, regressor):
     """A message says what was expected and what came."""
     with pytest.raises(ValueError, match="one of x0, x1, x2"):
         feature_effect(regressor, data[0], "speed")
+    for grid, shape in (([], r"\(0,\)"), ([[0.1, 0.2]], r"\(1, 2\)")):
+        with pytest.raises(ValueError, match=f"grid must be a number .* got shape {shape}"):
+            feature_effect(regressor, data[0], 0, grid=grid)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         feature_importance(regressor, data[0], level=90)
     with pytest.raises(ValueError, match="two axes"):

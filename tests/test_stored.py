@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from cavity import GaussianProcessClassifier, GaussianProcessRegressor, storage
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor, storage, suggest
 from cavity.estimators import load, save
 from cavity.inference import METHODS
 from cavity.storage import StorageError
@@ -314,6 +315,25 @@ def test_every_kind_of_points_comes_back(path, monkeypatch, name):
         for ours, theirs in zip(other.predict(NEW, True), model.predict(NEW, True), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(again.inducing_left_over_, model.inducing_left_over_)
+
+
+@pytest.mark.parametrize("n_inducing", [None, 9])
+def test_noise_that_differs_is_as_unknown_in_a_file(path, n_inducing):
+    """Where the noise of a new row is not known, a model from a file does not make one up."""
+    model = fits("one target", alpha=np.linspace(0.1, 0.2, 80), n_inducing=n_inducing)
+    save(model, path)
+    again = load(path)
+    save(again, path)
+    for one in (model, again, load(path)):
+        for ask in (one.predict_quantiles, partial(suggest, one)):
+            with pytest.raises(ValueError, match="alpha differs from row to row"):
+                ask(NEW[:20])
+    even = fits("one target", n_inducing=n_inducing)
+    save(even, path)
+    np.testing.assert_allclose(load(path).predict_quantiles(NEW), even.predict_quantiles(NEW))
+    damaged(path, lambda h, a: a.update(most_noise=np.array([0.1, 0.2])))
+    with pytest.raises(StorageError, match="scaling does not fit"):
+        load(path)
 
 
 def test_names_of_columns_come_back(path):

@@ -213,6 +213,32 @@ def test_best_rows_are_worth_several_random_ones(problem):
     assert found.worth > 9.0
 
 
+@pytest.mark.parametrize("criterion", ["error", "information"])
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_loss_falls_by_the_gains(problem, make, criterion):
+    """The loss of the pool falls by what its rows say of each other, not of themselves."""
+    X, y, pool, _ = problem
+    found = suggest(make(X, y), pool, 4, criterion=criterion)
+    assert found.loss - found.loss_after == pytest.approx(sum(row.gain for row in found), rel=1e-9)
+    # Far from each other, labels say nothing of other rows.
+    apart = 1e3 * np.arange(10.0)[:, None] * np.ones(2)
+    alone = suggest(make(X, y), apart, 4, criterion=criterion)
+    assert alone.loss_after == pytest.approx(alone.loss, rel=1e-12)
+    assert "by 0.0 %" in alone.verdict
+
+
+def test_stop_sign_is_not_about_the_rows_themselves():
+    """Labels of rows that have nothing to do with each other lower no other row's loss: stop."""
+    rng = np.random.default_rng(0)
+    X, pool = rng.uniform(-1.0, 1.0, (60, 1)), rng.uniform(-1.0, 1.0, (10, 1))
+    model = regressor(X, rng.standard_normal(60), RBF(1e-6), alpha=1.0)
+    found, of_others = (suggest(model, pool, 5, X_target=t) for t in (None, pool + 0.5))
+    assert found.gain == 0.0
+    assert found.stop
+    assert found.loss_after == found.loss
+    assert found.verdict == of_others.verdict
+
+
 def test_stop_sign_when_labels_change_nothing(problem):
     """At the start labels are worth it; with many rows of a simple rule they no longer are."""
     X, y, pool, target = problem

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for, to_numpy
+from cavity.estimators.latents import class_codes
 from cavity.estimators.process import Coverage, FittedProcess, block_slices, part_of
 from cavity.estimators.validation import RowMap
 from cavity.evidence import named_failure
@@ -106,7 +107,7 @@ class FittedModel:
     def codes(self) -> Array:
         """Numbers of the training rows' classes."""
         if self.coding.several:
-            return np.asarray(self.processes[0].evaluation.prior.labels.codes)
+            return class_codes(self.fits[0])
         return np.asarray(self.coding.codes([fit.targets.y for fit in self.fits]))
 
     @property

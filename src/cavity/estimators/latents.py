@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 from cavity.arrays import Array
 from cavity.estimators.coding import SIGN_LABELS, label_log_proba
 from cavity.evidence import HyperPosterior, Response, respond, respond_classes
+from cavity.inference import Fit
 from cavity.likelihoods import Likelihood
 from cavity.likelihoods.multinomial import class_log_proba, independent_log_proba
 from cavity.likelihoods.softmax import softmax_log_proba
@@ -264,3 +265,15 @@ class ClassLatents(Latents):
 
 
 SIGNS = SignLatents()
+
+
+def class_codes(fit: Fit) -> Array:
+    """Return the class codes of the rows of a fit with a function for each class."""
+    prior = fit.problem.prior
+    if prior.dense:
+        return np.asarray(prior.labels.codes)
+    return np.concatenate(list(fit.problem.blocks.collect(_codes_of, None, "")))
+
+
+def _codes_of(rows: Rows, kept: Any, shared: None) -> Array:
+    return np.asarray(rows.X.labels.codes)

@@ -124,8 +124,8 @@ def as_numbers(estimator: Any) -> Stored:
     parts = [_of_process(k, process) for k, process in enumerate(model.processes)]
     arrays = {name: array for _, found in parts for name, array in found.items()}
     arrays |= {name: np.asarray(getattr(model, name)) for name in ("origin", "scale")}
-    # The noise of a row of the training table says nothing about a new one.
-    arrays["noise"] = np.min(np.asarray(model.noise))
+    # The noise of a row of the training table says nothing about a new one, unless all have it.
+    arrays |= {"noise": np.min(model.noise), "most_noise": np.max(model.noise)}
     fit = {"n_features": int(estimator.n_features_in_), "processes": [about for about, _ in parts]}
     fit["level"] = float(model.level)
     return {"fit": fit}, arrays
@@ -211,6 +211,7 @@ def _scaling(
     """Return how targets were scaled, one number or one for each target."""
     targets = {len(process.fits) for process in processes}
     found = {name: arrays[name] for name in ("origin", "scale", "noise")}
+    found["most_noise"] = arrays.get("most_noise", found["noise"])
     shapes = [(), *((k,) for k in targets)]
     if targets == {0} or (classes is not None and targets != {1}):
         raise ValueError("its functions do not fit its targets")
@@ -218,6 +219,7 @@ def _scaling(
         raise ValueError("its scaling does not fit its targets")
     if not (all(np.isfinite(a).all() for a in found.values()) and np.all(found["scale"] > 0.0)):
         raise ValueError("its scaling is not of positive, finite numbers")
+    found["noise"] = np.unique([found["noise"], found.pop("most_noise")]).squeeze()
     return {name: array[()] for name, array in found.items()}
 
 

@@ -37,7 +37,7 @@ def advise(curve: Any, goal: StatedGoal, probability: float, first: Criterion) -
        the rows would meet the goal: cleaner labels.
     5. Better inputs.
     """
-    n = curve.source.inputs.n
+    n = curve.source.n_present
     if first.now >= probability:
         return Advice("enough", f"{n:,} rows meet it with probability {first.now:.2f}.")
     if first.met_with(REACH * n) and not first.met_with(n):
@@ -51,15 +51,14 @@ def advise(curve: Any, goal: StatedGoal, probability: float, first: Criterion) -
             f"{REACH * n:,} rows meet it with probability {far:.2f}: this table is too small to "
             "tell, and more rows will.",
         )
-    return _without_rows(curve, goal, first)
+    return _without_rows(curve, goal, probability, first)
 
 
-def _without_rows(curve: Any, goal: StatedGoal, first: Criterion) -> Advice:
+def _without_rows(curve: Any, goal: StatedGoal, probability: float, first: Criterion) -> Advice:
     """Return the advice where rows do not help."""
-    n = curve.source.inputs.n
-    floor = float(goal.shown(curve.forecast(np.inf, goal.measure)).value)
+    n = curve.source.n_present
     if first.rows is None:
-        why = f"No number of rows will do: the {goal.what} ends at about {floor:.3g}"
+        why = _out_of_reach(curve, goal, probability)
     else:
         why = f"It would take {first.rows:,} rows, {first.rows / n:.0f} times the present ones"
     if not _inputs_help(curve):
@@ -70,6 +69,18 @@ def _without_rows(curve: Any, goal: StatedGoal, first: Criterion) -> Advice:
     if labels.certain and ahead - labels.cost <= goal.value:
         return Advice("cleaner labels", f"{why}. But {labels.words}.")
     return Advice("better inputs", f"{why}. What is missing is not in these inputs.")
+
+
+def _out_of_reach(curve: Any, goal: StatedGoal, probability: float) -> str:
+    """Return where the curve ends; it may end below the goal, but not as surely as is asked."""
+    end = curve.forecast(np.inf, goal.measure)
+    _, floor, low, high = map(float, goal.shown(end))
+    if end.value > goal.value:
+        return f"No number of rows will do: the {goal.what} ends at about {floor:.3g}"
+    return (
+        f"No number of rows meets it with probability {probability:g}: the {goal.what} ends at "
+        f"about {floor:.3g}, but that is not sure ({low:.3g} to {high:.3g})"
+    )
 
 
 def _inputs_help(curve: Any) -> bool:

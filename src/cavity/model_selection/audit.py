@@ -104,7 +104,8 @@ def suspects_of_classes(
     n_reasons: int = 3,
 ) -> Suspects:
     """Return the suspects of a classifier, given log class probabilities of left-out rows."""
-    codes = _codes(fitted)
+    check_positions(fitted.rows.position)
+    codes = fitted.codes[fitted.rows.position]
     noise = label_noise(np.exp(log_p), codes)
     order = np.argsort(-noise.wrong, kind="stable")
     others = np.argmax(np.where(np.eye(len(classes))[codes] > 0.0, -np.inf, log_p), axis=1)
@@ -150,17 +151,3 @@ def _reasons(
 def _check_number(name: str, value: Any, least: int) -> None:
     if not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
-
-
-def _codes(fitted: FittedModel) -> Array:
-    """Return the class of each row of the table, as a number."""
-    check_positions(fitted.rows.position)
-    processes, coding = fitted.processes, fitted.coding
-    targets = [process.fits[0].targets.y for process in processes]
-    if coding.several:
-        codes = processes[0].evaluation.prior.labels.codes
-    elif coding.ordered:
-        codes = targets[0].astype(int)
-    else:
-        codes = np.argmax(targets, axis=0) if len(targets) > 1 else (targets[0] > 0.0).astype(int)
-    return np.asarray(codes)[fitted.rows.position]

@@ -56,7 +56,7 @@ def criteria_of(
     ``spread`` is the share of its range by which nine of ten rows' predictions vary at most, for
     each of the sizes.
     """
-    n, asked = curve.source.inputs.n, {goal.measure: goal.value}
+    n, asked = curve.source.n_present, {goal.measure: goal.value}
     first = Criterion(
         goal.words,
         f"probability of at least {probability:g}",
@@ -110,7 +110,7 @@ def _class_shares(curve: Any) -> Criterion:
     """Return the rows for a 95 % interval of the share of each class: a binomial proportion."""
     p = _shares(curve)
     variance = float(np.max(p * (1.0 - p)))
-    n, effective = curve.source.inputs.n, _effective(curve)
+    n, effective = curve.source.n_present, _effective(curve)
     rows = _Z**2 * variance / MARGIN**2 * n / effective
     return Criterion(
         "overall risk",
@@ -122,7 +122,7 @@ def _class_shares(curve: Any) -> Criterion:
 
 def _residual_spread(curve: Any) -> Criterion:
     """Return the rows for a 95 % interval of the residual standard deviation: a chi-square."""
-    n, effective = curve.source.inputs.n, _effective(curve)
+    n, effective = curve.source.n_present, _effective(curve)
     rows = bisect_left(range(2, 10_000), True, key=lambda m: bool(_ratio(m) <= RATIO)) + 2
     return Criterion(
         "residual spread",
@@ -142,7 +142,7 @@ def _optimism(curve: Any) -> Criterion:
 
     The difference falls in proportion to the rows, as it does for a model of fixed size.
     """
-    n = curve.source.inputs.n
+    n = curve.source.n_present
     now = max(_apparent_r2(curve) - _held_out_r2(curve), 0.0)
     return Criterion(
         "little overfitting",
@@ -159,7 +159,7 @@ def _apparent_r2(curve: Any) -> float:
 
 def _held_out_r2(curve: Any) -> float:
     measure = "log_loss" if curve.classes is not None else "error"
-    return _r2(curve, curve.forecast(curve.source.inputs.n, measure).value)
+    return _r2(curve, curve.forecast(curve.source.n_present, measure).value)
 
 
 def _r2(curve: Any, loss: float) -> float:

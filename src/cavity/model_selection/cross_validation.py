@@ -36,7 +36,7 @@ def cross_val_tuned(
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     cv : int or cross-validation splitter, default 10
-        Number of folds; classes keep their shares.
+        Number of folds, in which classes keep their shares, or what tests every row once.
     n_jobs : int or None, default None
         Number of folds to fit in parallel.
     offset : float or array-like of shape (n_samples,), optional
@@ -85,12 +85,13 @@ def folds_asked(
     # The import takes a quarter of a second, which most programs can do without.
     from sklearn.model_selection import check_cv
 
-    X, y, classes = np.asarray(X), np.asarray(y), is_classifier(estimator)
+    X, y, classes = np.asarray(X), _one_target(y), is_classifier(estimator)
     splitter = check_cv(cv, y, classifier=classes)
     if isinstance(cv, int):
         # Rows are often sorted: folds of neighbours would differ from each other.
         splitter.shuffle, splitter.random_state = True, 0
     folds = list(splitter.split(X, y))
+    _check_partition(cv, [test for _, test in folds], len(y))
     begin, offset = _from_here(estimator, y), check_offset(offset, len(y))
     found = Parallel(n_jobs=n_jobs)(
         delayed(_asked)(begin, X, y, train, test, offset, ask) for train, test in folds
@@ -99,6 +100,27 @@ def folds_asked(
     for (_, test), part in zip(folds, found, strict=True):
         values[test] = part
     return values
+
+
+def _one_target(y: Any) -> Array:
+    """Return the targets, of which there may be one only."""
+    y = np.asarray(y)
+    if y.ndim > 1 and y.shape[1:] != (1,):
+        raise ValueError(
+            f"Cross-validation needs one target; y has shape {y.shape}. Call it with each column."
+        )
+    return y
+
+
+def _check_partition(cv: Any, tests: list[Any], n: int) -> None:
+    """Refuse folds that leave rows without a prediction, or with several."""
+    rows = np.arange(n)
+    times = np.bincount(np.concatenate([rows[:0], *(rows[test] for test in tests)]), minlength=n)
+    if np.any(times != 1):
+        raise ValueError(
+            f"cv must test each of the {n} rows once; {cv!r} never tests {np.sum(times == 0)} and "
+            f"tests {np.sum(times > 1)} several times: give a number of folds, or KFold(...)."
+        )
 
 
 def _from_here(estimator: Any, y: Array) -> Any:

@@ -56,6 +56,11 @@ class Source(ABC):
     theory: str
 
     @property
+    def n_present(self) -> int:
+        """Number of examples that can be drawn: those that have a weight."""
+        return int(np.count_nonzero(self.inputs.share))
+
+    @property
     @abstractmethod
     def point_scores(self) -> PointScores:
         """Scores of every example at every size."""

@@ -156,7 +156,12 @@ def _place(feature: Any, names: list[str]) -> int:
 def _grid(column: Any, grid: Any) -> Array:
     """Return the values to try: those given, the different ones, or an even range."""
     if np.ndim(grid):
-        return np.asarray(grid)
+        values = np.asarray(grid)
+        if values.ndim > 1 or not len(values):
+            raise ValueError(
+                f"grid must be a number of values, or a list of them; got shape {values.shape}."
+            )
+        return values
     if grid < 2:
         raise ValueError(f"grid must be at least 2, or the values themselves; got {grid!r}.")
     present = np.asarray(column)

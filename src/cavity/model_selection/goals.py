@@ -53,6 +53,9 @@ def goal_of(curve: Any, **goals: float | None) -> StatedGoal:
     error as a share of the variance of the curve's targets.
     """
     name, value = one_goal("plan", **goals)
+    y = np.asarray(curve.y)[curve.share > 0.0]
+    if curve.classes is None and np.all(y == y[0]):
+        raise ValueError(f"A plan needs targets that differ; all {len(y)} are {y[0]:g} here.")
     if name in _OF_TARGETS and curve.classes is not None:
         raise ValueError(f"{name}= is for real targets: give a goal for error= or log_loss=.")
     positive = name in ("error", "rmse") or (name == "log_loss" and curve.classes is not None)

@@ -79,7 +79,7 @@ def learning_curve(
         inducing points was fitted to.
     y : array-like of shape (n_samples,), default None
     train_sizes : sequence of int or of float, default (0.1, 0.25, 0.5, 0.75, 0.9)
-        Numbers of examples, or fractions of the table.
+        Numbers of examples, or fractions of those that have a weight.
     resampling : {"subsample", "bootstrap"}, default "subsample"
         Draw without replacement and score on the examples left out (m = n is leave-one-out), or
         draw with replacement, possibly more than n times, and score on the examples out of the bag.

@@ -194,7 +194,7 @@ def _largest(weight: Any) -> list[float]:
 
 
 def _planned(curve: LearningCurve, goal: StatedGoal, probability: float) -> Plan:
-    sizes = float(curve.source.inputs.n) * np.array(_TIMES)
+    sizes = float(curve.source.n_present) * np.array(_TIMES)
     instability = curve.source.instability(sizes)
     spread = spread_of(curve, instability)
     criteria = criteria_of(curve, goal, probability, sizes, spread)

@@ -171,17 +171,19 @@ class PoolInputs:
         self, process: FittedProcess, effect_of: Callable[[FittedProcess], Any], shift: Any = 0.0
     ) -> Any:
         """Return what tuning again changes, if the kernel was tuned on this very table."""
-        place = self.fitted.rows.position
+        place, train = self.fitted.rows.position, process.X_train_
         if not (self.retune and process.tuned and isinstance(self.X, np.ndarray)):
             return None
-        if len(place) != len(self.X) or np.any(place < 0):
+        there = place >= 0
+        if len(place) != len(self.X) or np.any(self.share[~there]):
             return None
-        if not np.array_equal(process.X_train_[place], self.X):
+        if not np.array_equal(train[place[there]], self.X[there]):
             return None
-        if not np.allclose(np.broadcast_to(process.likelihood.shift, len(place))[place], shift):
+        own = np.broadcast_to(process.likelihood.shift, len(train))[place[there]]
+        if not np.allclose(own, np.broadcast_to(shift, len(place))[there]):
             return None
         found = effect_of(process)
-        return None if found is None else found.part(place)
+        return None if found is None else found.at(place)
 
     def _loo(self, process: FittedProcess, noise: float, y: Array) -> Averages | None:
         """Return the leave-one-out cavities of the fit, if it was to the pool itself."""

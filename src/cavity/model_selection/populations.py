@@ -24,7 +24,7 @@ def population(sample_weight: Any, n: int) -> Array:
 
 def checked_sizes(train_sizes: Any, resampling: str, share: Array) -> Array:
     """Return increasing training sizes, as numbers of examples."""
-    n = len(share)
+    n = int(np.count_nonzero(share))
     sizes = np.atleast_1d(np.asarray(train_sizes))
     if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iuf":
         raise ValueError(

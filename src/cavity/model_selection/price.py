@@ -9,7 +9,7 @@ scored with kernels of parts that it is not in.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -105,13 +105,18 @@ class TuningPrice:
         """Return how much mean scores rise, by size: nothing at one row and at all rows."""
         found = [self._at(anchor, score) for anchor in self._anchors]
         none = np.zeros_like(found[0])
-        sizes = [1.0, *(anchor.size for anchor in self._anchors), len(self.inputs.y)]
+        sizes = [1.0, *(anchor.size for anchor in self._anchors), len(self._present)]
         curve = PchipInterpolator(np.log(sizes), np.stack([none, *found, none]))
         return lambda m: curve(np.log(np.clip(m, sizes[0], sizes[-1])))
 
+    @cached_property
+    def _present(self) -> Array:
+        """The rows that can be drawn."""
+        return np.flatnonzero(self.inputs.share)
+
     def _matters(self, sizes: Array) -> bool:
         # At all rows the curve is the leave-one-out, whatever the tuning costs with fewer.
-        return bool(np.min(sizes) < len(self.inputs.y) - 0.5) and bool(self._anchors)
+        return bool(np.min(sizes) < len(self._present) - 0.5) and bool(self._anchors)
 
     def _at(self, anchor: Anchor, score: Score) -> Array:
         """Return the mean score with the kernels of parts, minus that to first order."""
@@ -121,27 +126,29 @@ class TuningPrice:
             np.mean((score(k.scores, k.held_out) - here)[..., k.absent], axis=-1)
             for k in anchor.kernels
         ]
-        return np.mean(here - expanded, axis=-1) + _OWN * np.mean(more, axis=0)
+        fallen = np.mean((here - expanded)[..., self._present], axis=-1)
+        return fallen + _OWN * np.mean(more, axis=0)
 
     def _with(self, losses: Losses, error: float, log_loss: float, brier: float) -> Losses:
         classes = self.inputs.classes
         is_class, of_two = classes is not None, classes is not None and len(classes) == 2
+        raised = partial(_raised, some=self._present)
         return losses._replace(
-            error=_raised(losses.error, error, 1.0 if is_class else np.inf),
-            log_loss=_raised(losses.log_loss, log_loss, np.inf, positive=is_class),
-            brier=None if not is_class else _raised(losses.brier, brier, 1.0 if of_two else 2.0),
+            error=raised(losses.error, error, 1.0 if is_class else np.inf),
+            log_loss=raised(losses.log_loss, log_loss, np.inf, positive=is_class),
+            brier=None if not is_class else raised(losses.brier, brier, 1.0 if of_two else 2.0),
         )
 
     @cached_property
     def _anchors(self) -> list[Anchor]:
         """Sizes at which the price is measured, in increasing order."""
-        n, found = len(self.inputs.y), []
+        n, found = len(self._present), []
         for share, of_all in sorted(_PARTS.items(), reverse=True):
             size, count = n // share, round(of_all * self.n_kernels)
             if size < _LEAST or not is_priced(self.inputs):
                 continue
             parts = _parts(n, size, count, np.random.default_rng([self.seed, size]))
-            kernels = [k for rows in parts for k in self._kernel(rows)]
+            kernels = [k for part in parts for k in self._kernel(self._present[part])]
             if kernels:
                 found.append(Anchor(size, *self._known(size), kernels))
         return found
@@ -150,7 +157,7 @@ class TuningPrice:
         """Return averages at the kernel of all rows, without and with the first order."""
         pools = self.inputs.pools
         fixed = [self._solved(pool._replace(tuning=None), size) for pool in pools]
-        share = size / len(self.inputs.y)
+        share = size / len(self._present)
         each = zip(pools, fixed, strict=True)
         return fixed, [pool.tuning(c, share) for pool, c in each]
 
@@ -165,7 +172,7 @@ class TuningPrice:
             return
         own = replace(self.inputs, fitted=model, retune=False)
         held_out = [self._solved(pool, len(rows)) for pool in own.pools]
-        yield OtherKernel(own.scores, held_out, np.setdiff1d(np.arange(len(own.y)), rows))
+        yield OtherKernel(own.scores, held_out, np.setdiff1d(self._present, rows))
 
 
 def is_priced(inputs: PoolInputs) -> bool:
@@ -174,7 +181,8 @@ def is_priced(inputs: PoolInputs) -> bool:
     What the price would be elsewhere has not been compared with refits.
     """
     alpha, place = getattr(inputs.model, "alpha", 0.0), inputs.fitted.rows.position
-    if not np.allclose(inputs.share, 1.0 / len(inputs.share), rtol=1e-9) or np.ndim(alpha):
+    share = inputs.share[inputs.share > 0.0]
+    if not np.allclose(share, 1.0 / len(share), rtol=1e-9) or np.ndim(alpha):
         return False
     if is_precomputed(inputs.model.kernel) or any(pool.tuning is None for pool in inputs.pools):
         return False
@@ -183,7 +191,9 @@ def is_priced(inputs: PoolInputs) -> bool:
     weight = inputs.fitted.processes[0].fits[0].problem.rows.weight
     # Several sites of one example have its weight.
     weight = weight[:: len(weight) // len(inputs.fitted.processes[0].X_train_)]
-    return np.array_equal(weight, np.bincount(place, minlength=len(weight)))
+    there = place >= 0
+    counted = np.array_equal(weight, np.bincount(place[there], minlength=len(weight)))
+    return counted and np.array_equal(there, inputs.share > 0.0)
 
 
 def _parts(n: int, size: int, count: int, rng: np.random.Generator) -> list[Array]:
@@ -201,7 +211,7 @@ def _tuned_on(inputs: PoolInputs, rows: Array) -> FittedModel | None:
     if inputs.classes is not None and len(np.unique(y)) < len(inputs.classes):
         return None
     copy = clone(inputs.model).set_params(average_hyperparameters=0, verbose=0)
-    copy = with_limits(copy, inputs.y)
+    copy = with_limits(copy, inputs.y[inputs.share > 0.0])
     given = {} if inputs.offset is None else {"offset": inputs.offset[rows]}
     with warnings.catch_warnings():
         # The table's own fit has warned of what matters.
@@ -219,9 +229,11 @@ def _losses(scores: Scores, averages: Sequence[Averages]) -> Array:
     return np.stack([found.error, found.log_loss, brier])
 
 
-def _raised(points: Array, by: float, ceiling: float, *, positive: bool = True) -> Array:
-    """Return scores whose mean is higher by a number, and which keep their limits."""
-    mean = float(np.mean(points))
+def _raised(
+    points: Array, by: float, ceiling: float, *, positive: bool = True, some: Any = ...
+) -> Array:
+    """Return scores whose mean over some is higher by a number, and which keep their limits."""
+    mean = float(np.mean(points[some]))
     if by > 0.0 and np.isfinite(ceiling) and mean < ceiling:
         return points + min(by / (ceiling - mean), 1.0) * (ceiling - points)
     if positive and mean > 0.0:

@@ -67,7 +67,8 @@ class Suggestions(RowTable[Suggestion]):
     worth : float
         How many random rows would do as much; infinite if 200, or all of a smaller pool, do not.
     loss, loss_after : float
-        Expected loss of the targets, log loss or squared error, now and with the labels.
+        Expected loss of the targets, log loss or squared error, now and with the labels: less by
+        the gain.
     stop : bool
         Whether the labels are expected to change too little to be worth it.
     verdict : str
@@ -238,7 +239,8 @@ class _Question:
             for outlook in outlooks:
                 outlook.label(place)
         information, gains = np.transpose(found)
-        return _Answer(np.array(places), information, gains, loss, _loss(outlooks))
+        # The outlooks count what a label says of its own row, which no new row has.
+        return _Answer(np.array(places), information, gains, loss, loss - float(np.sum(gains)))
 
     def worth(self, goals: Array) -> Array:
         """Return how many random rows gain this much; infinite if not all of them do."""
@@ -335,7 +337,7 @@ def _verdict(answer: _Answer, worth: float, curve: Any, known: int) -> tuple[boo
     found = f"The {rows} do as much as {like} random ones"
     said = "they are expected to lower"
     if curve is not None:
-        n, more = curve.source.inputs.n, min(worth, _LONGEST)
+        n, more = curve.source.n_present, min(worth, _LONGEST)
         measure = "log_loss" if curve.classes is not None else "error"
         now, then = curve.forecast([n, n + more], measure).value
         share, said = (now - then) / abs(now), "the curve forecasts that these lower"

@@ -5,6 +5,9 @@ import numpy as np
 from cavity.arrays import Array
 from cavity.model_selection.forecast import ErrorTrend, forecast_sizes, smaller_sizes
 
+_LEAST = 3
+"""Fewest rows of a table whose curve has a shape: that of all but one, and its end."""
+
 
 def trend_sizes(share: Array) -> tuple[Array, int]:
     """Return the sizes of a held-out curve, and the index where the fit of its shape begins.
@@ -12,6 +15,11 @@ def trend_sizes(share: Array) -> tuple[Array, int]:
     Without replacement no example can be drawn more than once, which limits the sizes.
     """
     most = int(1.0 / np.max(share) + 1e-9)
+    if most < _LEAST:
+        raise ValueError(
+            f"A forecast needs at least {_LEAST} rows (or weights less uneven); training sets have "
+            f"at most {most} here: gather more rows first."
+        )
     fitted = forecast_sizes(most)
     smaller = smaller_sizes(fitted[0])
     return np.unique(np.concatenate([smaller, fitted, [most]])), len(smaller)

@@ -39,6 +39,12 @@ class TuningEffect(NamedTuple):
         shift, growth, scatter = self.shift[rows], self.growth[rows], self.scatter[rows]
         return self._replace(shift=shift, growth=growth, scatter=scatter)
 
+    def at(self, place: Array) -> "TuningEffect":
+        """Return the effect on a table whose rows are at these places; none where that is −1."""
+        found, absent = self.part(place), place < 0
+        found.shift[absent], found.growth[absent], found.scatter[absent] = 0.0, 0.0, 0.0
+        return found
+
     def __call__(self, c: Averages, share: float) -> Averages:
         """Return held-out averages over training sets with this share of the rows."""
         if c.parts:
@@ -77,6 +83,13 @@ class ClassTuning(NamedTuple):
         """Return the effect on some of the rows."""
         shift, growth, scatter = self.shift[rows], self.growth[rows], self.scatter[rows]
         return self._replace(shift=shift, growth=growth, scatter=scatter)
+
+    def at(self, place: Array) -> "ClassTuning":
+        """Return the effect on a table whose rows are at these places; none where that is −1."""
+        found, absent = self.part(place), place < 0
+        found.shift[absent], found.scatter[absent] = 0.0, 0.0
+        found.growth[absent] = np.eye(self.growth.shape[-1])
+        return found
 
     def __call__(self, c: ClassAverages, share: float) -> ClassAverages:
         """Return held-out averages over training sets with this share of the rows."""
