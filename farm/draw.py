@@ -178,7 +178,8 @@ def kernel_of(spec: Spec, *, fixed: bool = False, columns: Any = None) -> k.Kern
 
 def with_noise(spec: Spec, kernel: k.Kernel) -> k.Kernel:
     """Return the kernel with noise, for what needs a matrix that can be inverted."""
-    return kernel + k.WhiteKernel(10.0 ** (spec["amplitude"] + max(spec["noise"], -4.0)))
+    noise = 10.0 ** (spec["amplitude"] + max(spec["noise"], -4.0))
+    return kernel + k.WhiteKernel(noise, (1e-4 * noise, 1e4 * noise))
 
 
 def permutation_of(spec: Spec, n: int, purpose: int) -> Any:

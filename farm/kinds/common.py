@@ -77,7 +77,8 @@ def _still(ledger: Ledger, of: str, fit: Any) -> None:
         lam = method.variance(here, rows.weight)
         sites = method.respond(likelihood, rows, here.q.mean, here.alpha, lam).sites
         there = method.view(prior.condition(sites), rows, sites)
-        moved = np.abs(there.q.mean - here.q.mean) / np.sqrt(here.q.variance)
+        beyond = np.abs(there.q.mean - here.q.mean) - 10.0 * _blur(fit)
+        moved = np.maximum(beyond, 0.0) / np.sqrt(here.q.variance)
         widened = np.abs(np.log(there.q.variance / here.q.variance))
     off = float(np.max([moved, widened]))
     # Without noise the matrix has no digit left, and the fit has said so or will not predict.
@@ -95,6 +96,13 @@ def rounding(fit: Any) -> float:
         return 0.0
     size = np.sum(fit.posterior.sites.tau * fit.problem.prior.diag)
     return float(np.finfo(float).eps * (1.0 + size))
+
+
+def _blur(fit: Any) -> float:
+    """Return the error by rounding of means K α: weights that are far larger cancel in them."""
+    deviation = np.sqrt(fit.problem.prior.diag)
+    weights = np.linalg.norm(deviation * fit.posterior.alpha)
+    return float(np.finfo(float).eps * np.max(deviation) * weights)
 
 
 def unchanged_inputs(ledger: Ledger, of: str, before: Any, after: Any) -> None:

@@ -34,6 +34,9 @@ def _stream(
     ledger: Ledger, spec: Spec, of: str, model: Any, X: Any, y: Any, more: dict[str, Any]
 ) -> None:
     weight, cut = weights_of(spec, len(y)), max(1, len(y) // 2)
+    if weight is not None and not (np.any(weight[:cut]) and np.any(weight[cut:])):
+        # A batch of rows without weight is refused.
+        weight = None
     twin = type(model)(**model.get_params(deep=False))
 
     def feed(learner: Any, part: slice) -> Any:
