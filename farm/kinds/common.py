@@ -53,11 +53,13 @@ def fit(ledger: Ledger, of: str, model: Any, case: Case) -> Any:
         return None
     fits = fitted_model(found).fits
     ledger.ended(of, all(one.report.converged for one in fits), warned)
-    for one in fits:
-        _still(ledger, of, one)
     value = found.log_marginal_likelihood_value_
     ledger.finite(of, "evidence", value)
-    return None if is_rounded(warned) else found
+    if is_rounded(warned):
+        return None
+    for one in fits:
+        _still(ledger, of, one)
+    return found
 
 
 def is_rounded(warned: list[str]) -> bool:

@@ -78,7 +78,7 @@ def _shape(ledger: Ledger, of: str, curve: Any, y: Any, refits: Callable[[], Any
         for name in ("test_error", "pool_error", "point_error"):
             part = getattr(curve, name)
             ledger.require(np.all((part >= 0.0) & (part <= 1.0)), "within [0, 1]", of, name)
-    unit = 1.0 if curve.task == "classification" else float(np.var(y)) + 1e-12
+    unit = 1.0 if curve.task == "classification" else float(np.var(y)) + 1e-6 * np.mean(y**2)
     rise = np.max(np.diff(curve.pool_error) / unit)
     if rise > _RISE and (found := ledger.run(of, refits).value) is not None:
         really = np.max(np.diff(found) / unit)
