@@ -1,18 +1,12 @@
-"""Model files that somebody has changed: one short refusal, before memory or time is spent."""
+"""Streams that somebody has changed: one short refusal, before memory or time is spent."""
 
 import numpy as np
-import polars as pl
 import pytest
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel
 
 from cavity import OnlineGaussianProcessClassifier, OnlineGaussianProcessRegressor, storage
-from cavity.estimators import load, save, stored
-from cavity.estimators.classifier import GaussianProcessClassifier
-from cavity.storage import StorageError
+from cavity.storage import StorageError, checks
 from cavity.storage.codecs import kernel_to_json, labels_from_json, labels_to_json
-from cavity.tables.model import Settings, fit_model, load_model, save_model
-from cavity.tables.prepare import prepare
-from cavity.tables.table import Table
 
 LONGEST = 240
 """Letters of a message: two lines."""
@@ -59,6 +53,15 @@ STREAM = {
     "unsorted classes": lambda h, a: h["labels"]["classes_"]["values"].reverse(),
     "wide labels": lambda h, a: h["labels"]["classes_"].update(dtype="<U262144"),
     "long labels": lambda h, a: h["labels"]["classes_"].update(dtype="<U9", values=["a" * 10**6]),
+    "classes of two types": lambda h, a: h["labels"]["classes_"].update(
+        dtype="object", values=[1, "a"]
+    ),
+    "a class that is missing": lambda h, a: h["labels"]["classes_"].update(
+        dtype="object", values=[None, "a"]
+    ),
+    "very many restarts": lambda h, a: h["parameters"].update(n_restarts_optimizer=10**9),
+    "very many sweeps": lambda h, a: h["parameters"].update(sweeps=10**9),
+    "a very large number": lambda h, a: h["counts"].__setitem__(1, 10**400),
     "no inputs": lambda h, a: h.update(n_features="2"),
 }
 
@@ -78,6 +81,7 @@ WAITING = {
     "text": lambda h, a: a.update({"waiting.X": a["waiting.X"].astype(str)}),
     "rows": lambda h, a: a.update({"waiting.y": a["waiting.y"][:-1]}),
     "columns": lambda h, a: a.update({"waiting.X": a["waiting.X"][:, :1]}),
+    "weights": lambda h, a: a["waiting.weight"].fill(1e300),
     "codes": lambda h, a: a.update({"waiting.y": a["waiting.y"] + 5}),
 }
 
@@ -103,26 +107,22 @@ def test_labels_are_as_wide_as_they_are_long():
         labels_to_json(np.array(["a", "b" * 5000]))
 
 
-def test_a_covariance_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
-    """A few bytes for each row must not become a matrix that does not fit."""
+def test_more_restarts_than_a_file_may_ask_for_are_not_saved(tmp_path):
+    """What would not open again is not written; the message says what to do."""
     X, y = data()
-    save(GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, y), tmp_path / "model")
-    monkeypatch.setattr(stored, "_memory_size", lambda: 8.0 * 30**2 - 1)
-    assert "30 rows does not fit" in refusal(load, tmp_path / "model")
+    model = OnlineGaussianProcessClassifier(RBF(1.0), n_restarts_optimizer=5000).fit(X, y)
+    with pytest.raises(StorageError, match="at most 1,000"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    model.set_params(n_restarts_optimizer=1000).save(tmp_path / "model")
+    OnlineGaussianProcessClassifier.load(tmp_path / "model")
 
 
-def test_older_files_of_many_rows_are_refused(tmp_path, monkeypatch):
-    """Files without a posterior are fitted again when opened, but not for minutes."""
+def test_a_warm_up_that_does_not_fit_into_the_memory_is_refused(tmp_path, monkeypatch):
+    """Rows that wait are tuned on all together: their matrices are bounded like those of a fit."""
     path, (X, y) = tmp_path / "model", data()
-    table = prepare(Table(pl.DataFrame({"x": X[:, 0], "t": np.where(y, "yes", "no")}), "made"), "t")
-    fitted, _ = fit_model(table, Settings("rbf"))
-    save_model(path, table, fitted, Settings("rbf"))
-
-    def without_posterior(header, arrays):
-        header["kernel"] = kernel_to_json(fitted.kernel_)
-        del header["fit"]
-        arrays.clear()
-        arrays |= {"X": np.tile(table.X, (200, 1)), "y": np.tile(table.y, 200)}
-
-    change(path, "table model", without_posterior)
-    assert "6,000 rows without a posterior" in refusal(load_model, path)
+    OnlineGaussianProcessRegressor(RBF(1.0), warmup=100).partial_fit(X, y).save(path)
+    monkeypatch.setattr(checks, "memory_size", lambda: 2 * 3 * 8.0 * 30**2)
+    OnlineGaussianProcessRegressor.load(path)
+    monkeypatch.setattr(checks, "memory_size", lambda: 2 * 3 * 8.0 * 30**2 - 1)
+    assert "30 rows" in refusal(OnlineGaussianProcessRegressor.load, path)

@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 
 from cavity.arrays import Array
 from cavity.estimators.fitted import FittedModel
+from cavity.estimators.validation import require_numbers
 from cavity.likelihoods import Gaussian, Likelihood, quantiles, surprise
 from cavity.sites import Marginals
 
@@ -32,7 +33,9 @@ def unscaled(model: FittedModel, columns: Sequence[Array]) -> Array:
 def target_means(model: FittedModel, X: Any, offset: Any = None) -> Array:
     """Return E[y] at new inputs."""
     if model.likelihood.quadratic:
-        return unscaled(model, model.means(X, offset))
+        mean = unscaled(model, model.means(X, offset))
+        require_numbers(mean)
+        return mean
     [q] = model.latents(X, None, offset)
     return unscaled(model, [warned_moments(model.likelihood, q, deviation=False)[0]])
 
@@ -50,7 +53,11 @@ def target_moments(
         found = [warned_moments(model.likelihood, q) for q in latents]
     with np.errstate(over="ignore"):
         means, deviations = zip(*found, strict=True)
-        return unscaled(model, means), shaped(deviations) * model.scale
+        mean, std = unscaled(model, means), shaped(deviations) * model.scale
+    if model.likelihood.quadratic:
+        # Those of others can be infinite, and a warning says so.
+        require_numbers(mean, std)
+    return mean, std
 
 
 def warned_moments(

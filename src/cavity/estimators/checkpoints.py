@@ -1,25 +1,20 @@
 """Estimators of streams as files, and back."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cavity import storage
 from cavity.arrays import Array
 from cavity.estimators.streams import (
     Stream,
     StreamRows,
-    check_labels,
     is_usable,
-    stored_number,
     streams_from_file,
     streams_to_file,
     waiting_from_file,
 )
-from cavity.storage import StorageError, codecs
+from cavity.storage import StorageError, codecs, short, stored_number
 
 _CODERS = {
     "kernel": (codecs.kernel_to_json, codecs.kernel_from_json),
@@ -27,6 +22,8 @@ _CODERS = {
 }
 _LABELS = ("classes_", "feature_names_in_")
 _PLAIN = (bool, int, float, str, type(None))
+_MOST = {"n_restarts_optimizer": 1_000, "sweeps": 1_000}
+"""What would take very long with a few rows already."""
 
 
 class Memory(NamedTuple):
@@ -66,7 +63,18 @@ def _parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
         elif not isinstance(value, _PLAIN):
             raise StorageError(f"the parameter {name}={value!r} cannot be stored")
         found[name] = value
+    _check_sizes(found)
     return found
+
+
+def _check_sizes(parameters: Mapping[str, Any]) -> None:
+    """Refuse numbers of repetitions that a file may not ask for."""
+    for name, most in _MOST.items():
+        if name in parameters and stored_number(parameters[name], int) > most:
+            raise StorageError(
+                f"{name}={short(parameters[name])} is more than a file may ask for: use at most "
+                f"{most:,}"
+            )
 
 
 def parameters_from_json(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,17 +85,20 @@ def parameters_from_json(found: Mapping[str, Any]) -> dict[str, Any]:
     if "tol" in parameters and "novelty" not in parameters:
         # Earlier versions wrote it under this name.
         parameters["novelty"] = parameters.pop("tol")
+    _check_sizes(parameters)
     kernel = parameters["kernel"]
     if kernel is not None and not is_usable(kernel):
-        raise StorageError(f"its kernel is not one of vectors: {storage.short(kernel)}")
+        raise StorageError(f"its kernel is not one of vectors: {short(kernel)}")
     return parameters
 
 
 def labels_from_header(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return the number of inputs and, if there are any, their names and the classes."""
     columns, stored = stored_number(header["n_features"], int), header["labels"]
-    found = {name: codecs.labels_from_json(stored[name]) for name in _LABELS if name in stored}
-    check_labels(found.get("classes_"), found.get("feature_names_in_"), columns)
+    decoders = {"classes_": codecs.classes_from_json, "feature_names_in_": codecs.labels_from_json}
+    found = {name: read(stored[name]) for name, read in decoders.items() if name in stored}
+    if len(found.get("feature_names_in_", range(columns))) != columns:
+        raise StorageError("its names do not fit its inputs")
     return {"n_features_in_": columns, **found}
 
 
@@ -104,7 +115,7 @@ def memory_from_file(
     refuses targets that cannot be.
     """
     streams = streams_from_file(header["streams"], dict(arrays), fresh)
-    waiting = waiting_from_file(dict(arrays), fresh.posterior.Z.shape[1])
+    waiting = waiting_from_file(dict(arrays), fresh.posterior.Z.shape[1], count)
     if len(streams) != (0 if waiting is not None else count):
         raise StorageError("it does not have one stream for each latent function")
     if waiting is not None:
@@ -114,15 +125,3 @@ def memory_from_file(
     if min(n_seen, weight) < 0:
         raise StorageError("its counts are negative")
     return Memory(streams, waiting, n_seen, loss, weight)
-
-
-@contextmanager
-def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let what is wrong with a file raise a StorageError that names it."""
-    try:
-        yield
-    except StorageError as error:
-        raise StorageError(f"{os.fspath(path)}: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        why = f"its contents are not valid ({storage.short(error)})"
-        raise StorageError(f"{os.fspath(path)}: {why}") from error

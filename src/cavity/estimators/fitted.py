@@ -142,8 +142,8 @@ class FittedModel:
     def scores(self, X: Any, prior_variance: Array | None = None, offset: Any = None) -> Array:
         """Return a classifier's score of each class at new inputs, block by block."""
         scores = np.empty((len(X), self.coding.n_classes))
-        n_train = max(len(process.X_train_) for process in self.processes)
-        for block in block_slices(len(X), n_train):
+        numbers = max(process.row_numbers for process in self.processes)
+        for block in block_slices(len(X), numbers):
             part, shift = part_of(prior_variance, block), self.shift_of(part_of(offset, block))
             answers = [process.log_proba(X[block], part, shift) for process in self.processes]
             scores[block] = self.coding.scores(answers)

@@ -231,7 +231,7 @@ def _mixed(process: FittedProcess, members: Sequence[Latent]) -> Latent:
 
 
 def _blocks(model: FittedModel, X: Array) -> Any:
-    return block_slices(len(X), max(len(process.X_train_) for process in model.processes))
+    return block_slices(len(X), max(process.row_numbers for process in model.processes))
 
 
 def _scaled(model: FittedModel, columns: Sequence[Array]) -> Array:

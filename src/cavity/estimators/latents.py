@@ -37,6 +37,11 @@ from cavity.sites import ClassMarginals, Marginals, Rows
 class Latents(ABC):
     """How Gaussians over latent values are mixed, moved and turned into probabilities."""
 
+    @property
+    @abstractmethod
+    def n_functions(self) -> int:
+        """Number of functions that are one problem."""
+
     @abstractmethod
     def mixed(self, members: Sequence[Any]) -> Any:
         """Return mean and variance of a mixture with equal weights."""
@@ -104,6 +109,11 @@ class SignLatents(Latents):
     """
 
     labels: Sequence[float] = SIGN_LABELS
+
+    @property
+    def n_functions(self) -> int:
+        """One: targets do not depend on each other's functions."""
+        return 1
 
     def mixed(self, members: Sequence[Marginals]) -> Marginals:
         """Return mean and variance of a mixture with equal weights."""
@@ -182,6 +192,11 @@ class ClassLatents(Latents):
 
     n_classes: int
     softmax: bool = False
+
+    @property
+    def n_functions(self) -> int:
+        """One for each class."""
+        return self.n_classes
 
     def mixed(self, members: Sequence[ClassMarginals]) -> ClassMarginals:
         """Return mean and covariance of a mixture with equal weights."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cavity.arrays import Array, NotPositiveDefiniteError
 from cavity.estimators.latents import SIGNS, Latents
-from cavity.estimators.validation import check_variances
+from cavity.estimators.validation import check_variances, require_numbers
 from cavity.evidence import (
     MOST_DIRECTIONS,
     Evaluation,
@@ -110,6 +110,11 @@ class FittedProcess:
         """Leave-one-out cavities at hyperparameters tuned without the row."""
         return self.latents.respond(self.posterior)
 
+    @property
+    def row_numbers(self) -> int:
+        """How many numbers a new input takes: with each training input, or each pair of classes."""
+        return max(len(self.X_train_), self.latents.n_functions**2)
+
     def averaged(self, count: int, rng: np.random.RandomState) -> "FittedProcess":
         """Return the process with predictions averaged over hyperparameters."""
         if not self.tuned:
@@ -179,7 +184,7 @@ class FittedProcess:
 
     def predict(self, X: Any, prior_variance: Array | None = None) -> list[Any]:
         """Return mean and variance of each latent function at new inputs."""
-        blocks = block_slices(len(X), len(self.X_train_))
+        blocks = block_slices(len(X), self.row_numbers)
         found = zip(*(self.at(X[b], part_of(prior_variance, b)) for b in blocks), strict=True)
         return [type(parts[0])(*map(np.concatenate, zip(*parts, strict=True))) for parts in found]
 
@@ -195,6 +200,7 @@ class FittedProcess:
         for fit in evaluation.fits:
             q = fit.posterior.predict(cross, own)
             found.append(q._replace(mean=q.mean + drift))
+            require_numbers(*q)
         return found
 
     def without_each(self, X: Any, prior_variance: Array | None = None) -> list[Marginals]:
@@ -210,7 +216,7 @@ class FittedProcess:
 
     def mean(self, X: Any) -> list[Array]:
         """Return the mean of each latent function at new inputs."""
-        blocks = [X[b] for b in block_slices(len(X), len(self.X_train_))]
+        blocks = [X[b] for b in block_slices(len(X), self.row_numbers)]
         found = [
             np.mean([self._means(e, block) for e in (self.evaluation, *self.others)], axis=0)
             for block in blocks
@@ -220,7 +226,9 @@ class FittedProcess:
     def _means(self, evaluation: Evaluation, X: Any) -> list[Array]:
         cross = self._cross(X, evaluation)
         drift = evaluation.likelihood.drift(X)
-        return [fit.posterior.predicted_mean(cross) + drift for fit in evaluation.fits]
+        found = [fit.posterior.predicted_mean(cross) + drift for fit in evaluation.fits]
+        require_numbers(*found)
+        return found
 
     def log_proba(self, X: Any, prior_variance: Array | None = None, shift: Any = 0.0) -> Any:
         """Return log probabilities of a target at a block of new inputs, as the coding takes them.
@@ -228,7 +236,10 @@ class FittedProcess:
         Of a binary target these are log P(−1) and log P(+1).
         """
         q = self.at(X, prior_variance)[0]
-        return self.latents.log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
+        found = self.latents.log_proba(self.likelihood.bare, q._replace(mean=q.mean + shift))
+        # A log probability may be −∞.
+        require_numbers(np.exp(found))
+        return found
 
     def loo_log_proba(self, tuned_without: bool = True) -> Any:
         """Return the same of each training example given all the others."""
@@ -302,9 +313,9 @@ class FittedProcess:
         return evaluation.prior.cross(own)
 
 
-def block_slices(n: int, n_train: int) -> Iterator[slice]:
-    """Split new inputs into blocks that need a bounded amount of memory."""
-    rows = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // (8 * n_train)))
+def block_slices(n: int, row_numbers: int) -> Iterator[slice]:
+    """Split new inputs, of so many numbers each, into blocks of a bounded amount of memory."""
+    rows = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // (8 * row_numbers)))
     return (slice(i, i + rows) for i in range(0, n, rows))
 
 

@@ -1,10 +1,9 @@
 """Fitted estimators as numbers and names, and back without another fit."""
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,20 +16,32 @@ from cavity.estimators.fitted import FittedModel, fitted_model
 from cavity.estimators.forgotten import ForgottenRows
 from cavity.estimators.joint import latents_of
 from cavity.estimators.latents import SIGNS, Latents
-from cavity.estimators.process import Coverage, FittedProcess
+from cavity.estimators.parts import (
+    ProcessArrays,
+    coverage_of,
+    report_of,
+    scaling,
+    with_trend,
+)
+from cavity.estimators.process import FittedProcess
 from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.validation import RowMap, is_precomputed
 from cavity.evidence import Evaluation, Evidence
-from cavity.inference import Fit, Method, Problem, Report, WarmStart, method
+from cavity.inference import Fit, Method, Problem, WarmStart, method
 from cavity.kernels import rule
-from cavity.likelihoods import Gaussian, Likelihood, Shifted, Trend, likelihood
+from cavity.likelihoods import Gaussian, Likelihood, likelihood
 from cavity.priors import InducingPrior
 from cavity.sites import Sites
-from cavity.storage import StorageError, short
+from cavity.storage import (
+    StorageError,
+    check_memory,
+    refusing,
+    stored_number,
+)
 from cavity.storage.codecs import (
+    classes_from_json,
     kernel_from_json,
     kernel_to_json,
-    labels_from_json,
     labels_to_json,
     likelihood_from_json,
     likelihood_to_json,
@@ -83,11 +94,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a fitted classifier or regressor that `save` wrote; nothing is fitted again."""
     header, arrays = storage.read(path, _KIND)
-    try:
+    with refusing(path):
         return _loaded(header, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        message = f"{os.fspath(path)}: a damaged model file of cavity ({short(error)})"
-        raise StorageError(message) from error
 
 
 def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
@@ -101,7 +109,7 @@ def _loaded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
         options["multi_class"] = str(header["multi_class"])
         model = likelihood_from_json(header["likelihood"])
         classifier = GaussianProcessClassifier(likelihood=model, **options)
-        found = restored(classifier, header, arrays, labels_from_json(header["classes"]))
+        found = restored(classifier, header, arrays, classes_from_json(header["classes"]))
     if header["feature_names"] is not None:
         if len(header["feature_names"]) != found.n_features_in_:
             raise ValueError("its names do not fit its columns")
@@ -180,7 +188,7 @@ def restored(
     It predicts. What belongs to the training rows, such as leave-one-out, it does not have.
     """
     fit, options = header["fit"], estimator.__dict__
-    n_features, split, count = int(fit["n_features"]), None, 1
+    n_features, split, count = stored_number(fit["n_features"], int), None, 1
     if classes is not None:
         split = coding_of(likelihood(options["likelihood"]), len(classes), options["multi_class"])
         count = split.n_tasks if len(classes) > 1 else -1
@@ -189,38 +197,20 @@ def restored(
     latents = SIGNS if split is None else latents_of(estimator, split)
     given = partial(_likelihood, options, arrays, classes)
     about = n_features, given, method(options["inference"]), latents
+    dense = [k for k, one in enumerate(fit["processes"]) if one["dense"]]
+    check_memory([ProcessArrays(arrays, k).count("X") for k in dense], latents.n_functions)
     processes = [
-        _process(one, _Arrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
+        _process(one, ProcessArrays(arrays, k), *about) for k, one in enumerate(fit["processes"])
     ]
-    scaling = _scaling(arrays, processes, classes)
+    units = scaling(arrays, processes, classes)
     nothing = np.empty(0, dtype=np.int64)
     rows, absent = RowMap(nothing, nothing, nothing), (np.empty((0, n_features)), None, None)
     if any((p.likelihood.support in _LABELS) != (classes is not None) for p in processes):
         raise ValueError("its likelihood does not fit its targets")
-    level = float(fit.get("level", 0.0))
-    if not np.isfinite(level):
-        raise ValueError("its level is not finite")
-    found = FittedModel(processes, rows, absent, split, level=level, **scaling)
+    level = stored_number(fit.get("level", 0.0), float)
+    found = FittedModel(processes, rows, absent, split, level=level, **units)
     options.update(_attributes(found, n_features, classes))
     return estimator
-
-
-def _scaling(
-    arrays: Mapping[str, Array], processes: list[FittedProcess], classes: Array | None
-) -> dict[str, Array]:
-    """Return how targets were scaled, one number or one for each target."""
-    targets = {len(process.fits) for process in processes}
-    found = {name: arrays[name] for name in ("origin", "scale", "noise")}
-    found["most_noise"] = arrays.get("most_noise", found["noise"])
-    shapes = [(), *((k,) for k in targets)]
-    if targets == {0} or (classes is not None and targets != {1}):
-        raise ValueError("its functions do not fit its targets")
-    if not all(a.dtype == np.float64 and a.shape in shapes for a in found.values()):
-        raise ValueError("its scaling does not fit its targets")
-    if not (all(np.isfinite(a).all() for a in found.values()) and np.all(found["scale"] > 0.0)):
-        raise ValueError("its scaling is not of positive, finite numbers")
-    found["noise"] = np.unique([found["noise"], found.pop("most_noise")]).squeeze()
-    return {name: array[()] for name, array in found.items()}
 
 
 def _likelihood(
@@ -254,31 +244,9 @@ def _attributes(model: FittedModel, n_features: int, classes: Array | None) -> d
     }
 
 
-class _Arrays(NamedTuple):
-    """The arrays of one process."""
-
-    all: Mapping[str, Array]
-    k: int
-
-    def count(self, name: str) -> int:
-        """Return the length of an array."""
-        return len(self.all[f"{self.k}_{name}"])
-
-    def has(self, name: str) -> bool:
-        """Whether there is such an array."""
-        return f"{self.k}_{name}" in self.all
-
-    def get(self, name: str, *shape: int) -> Array:
-        """Return an array once it has this shape and is finite."""
-        found = self.all[f"{self.k}_{name}"]
-        if found.shape != shape or found.dtype != np.float64 or not np.all(np.isfinite(found)):
-            raise ValueError(f"its array {name} is not of shape {shape}, or not finite")
-        return found
-
-
 def _process(
     about: Mapping[str, Any],
-    arrays: _Arrays,
+    arrays: ProcessArrays,
     n_features: int,
     given: Callable[[], Likelihood],
     how: Method,
@@ -288,7 +256,6 @@ def _process(
     prior: Any
     if about["dense"]:
         n = arrays.count("X")
-        _check_memory(n)
         X, n_rows = arrays.get("X", n, n_features), n
         prior, n = latents.prior(kernel, X, lambda name: arrays.get(name, n_rows))
     else:
@@ -297,13 +264,14 @@ def _process(
         prior = latents.again_on_points(InducingPrior(kernel, Z, W))
     # More columns than the kernel has length scales would fail during a prediction.
     kernel.diag(prior.points[:1])
-    none, model = ForgottenRows(), _with_trend(_known(about, given), arrays, n_features)
+    none, model = ForgottenRows(), with_trend(_known(about, given), arrays, n_features)
     evidence = Evidence(kernel, [none], model, how, none.reduce)
     problem, fits = Problem(model, prior, none), []
     for j, (value, report) in enumerate(zip(about["log_evidence"], about["reports"], strict=True)):
         posterior = _posterior(prior, arrays, n, j, latents)
-        fits.append(Fit(problem, how, posterior, float(value), Report(*report), WarmStart(None)))
-    coverage = None if about["coverage"] is None else Coverage(*about["coverage"])
+        log_evidence = stored_number(value, float)
+        fits.append(Fit(problem, how, posterior, log_evidence, report_of(report), WarmStart(None)))
+    coverage = None if about["coverage"] is None else coverage_of(*about["coverage"])
     evaluation = Evaluation(evidence, evidence.theta, prior, fits)
     return FittedProcess(evaluation, coverage=coverage, latents=latents)
 
@@ -314,37 +282,9 @@ def _known(about: Mapping[str, Any], given: Callable[[], Likelihood]) -> Likelih
     return given() if own is None else likelihood(likelihood_from_json(own))
 
 
-def _with_trend(model: Likelihood, arrays: _Arrays, n_features: int) -> Likelihood:
-    """Return the likelihood of rows with a trend, if there is one."""
-    if not arrays.has("trend_beta"):
-        return model
-    centre, spread = (arrays.get(f"trend_{name}", n_features) for name in ("centre", "spread"))
-    beta = arrays.get("trend_beta", 1 + n_features)
-    unit, bound = (float(arrays.get(f"trend_{name}")) for name in ("unit", "bound"))
-    if not (np.all(spread > 0.0) and unit > 0.0):
-        raise ValueError("its trend has units that are not positive")
-    trend = Trend(centre, spread, unit, beta, bound)
-    return Shifted(model, 0.0, trend, np.empty((0, 1 + n_features)))
-
-
-def _check_memory(rows: int) -> None:
-    """Refuse a covariance that this machine cannot hold, before it is computed."""
-    if 8.0 * rows**2 > _memory_size():
-        raise ValueError(
-            f"its covariance of {rows:,} rows does not fit into the memory of this machine"
-        )
-
-
-def _memory_size() -> float:
-    """Return the bytes of memory of this machine, if it says so."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return math.inf
-
-
-def _posterior(prior: Any, arrays: _Arrays, n: int, j: int, latents: Latents) -> Any:
+def _posterior(prior: Any, arrays: ProcessArrays, n: int, j: int, latents: Latents) -> Any:
     if prior.dense:
-        tau, nu, alpha = (arrays.get(f"{name}_{j}", n) for name in ("tau", "nu", "alpha"))
+        tau = arrays.get(f"tau_{j}", n, least=0.0)
+        nu, alpha = (arrays.get(f"{name}_{j}", n) for name in ("nu", "alpha"))
         return prior.condition(Sites(tau, nu), alpha)
     return latents.posterior(prior, lambda name, *shape: arrays.get(f"{name}_{j}", *shape))

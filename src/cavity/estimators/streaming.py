@@ -21,7 +21,6 @@ from cavity.estimators.checkpoints import (
     labels_from_header,
     memory_from_file,
     parameters_from_json,
-    refusing,
 )
 from cavity.estimators.coding import log_losses
 from cavity.estimators.progress import whole_fit
@@ -284,7 +283,7 @@ class OnlineEstimator(VersionedEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Load an estimator from a file that `save` wrote; no code in the file is run."""
         header, arrays = storage.read(path, cls.__name__)
-        with refusing(path):
+        with storage.refusing(path):
             self = cls(**parameters_from_json(header["parameters"]))
             self._validate_params()
             for name, value in labels_from_header(header).items():

@@ -9,14 +9,19 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import online
 from cavity.arrays import Array, one_thread
-from cavity.estimators.validation import check_offset, check_variances, check_weights
+from cavity.estimators.validation import (
+    check_offset,
+    check_variances,
+    check_weights,
+    require_numbers,
+)
 from cavity.former import refusing
 from cavity.inference import SINGLY
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood, Shifted, likelihood
 from cavity.online import OnlinePosterior, Options
 from cavity.sites import Marginals
-from cavity.storage import StorageError, short
+from cavity.storage import StorageError, check_memory, short, stored_array, stored_number
 from cavity.storage.codecs import (
     kernel_from_json,
     kernel_to_json,
@@ -107,6 +112,7 @@ class Stream:
         """Return mean and variance at new inputs, the kernel's noise and offsets included."""
         check_variances(self.rule, X)
         q = online.predict(self.rule, self.posterior, X)
+        require_numbers(*q)
         return q if offset is None else q._replace(mean=q.mean + offset)
 
 
@@ -190,19 +196,13 @@ def is_usable(kernel: Any) -> bool:
     return plain and bool(kernel.requires_vector_input)
 
 
-def check_labels(classes: Any, names: Any, columns: int) -> None:
-    """Refuse labels of a file that are not sorted classes, or no names of the inputs."""
-    if classes is not None and not np.array_equal(np.unique(classes), classes):
-        raise StorageError("its classes are not sorted")
-    if names is not None and len(names) != columns:
-        raise StorageError("its names do not fit its inputs")
-
-
-def waiting_from_file(arrays: dict[str, Array], columns: int) -> StreamRows | None:
-    """Return the rows of a warm-up that are not learned yet, if there are any."""
+def waiting_from_file(arrays: dict[str, Array], columns: int, count: int) -> StreamRows | None:
+    """Return the rows of a warm-up that so many functions have not learned yet, if any."""
     if "waiting.X" not in arrays:
         return None
     n = len(arrays["waiting.X"])
+    # Tuning takes a covariance of all of them.
+    check_memory([n] * count)
     rows = StreamRows(
         stored_array(arrays, "waiting.X", n, columns),
         stored_array(arrays, "waiting.y", n, dtypes="if"),
@@ -210,33 +210,16 @@ def waiting_from_file(arrays: dict[str, Array], columns: int) -> StreamRows | No
         # Files of earlier versions have none.
         stored_array({"waiting.offset": np.zeros(n), **arrays}, "waiting.offset", n),
     )
-    if not np.all(rows.weight > 0.0):
+    if not np.all(check_weights(rows.weight, n) > 0.0):
         raise StorageError("a stored weight is not positive")
     return rows
-
-
-def stored_array(arrays: dict[str, Array], name: str, *shape: int, dtypes: str = "f") -> Array:
-    """Return an array of a file once it has this shape and is of finite numbers."""
-    found = arrays[name]
-    fine = found.shape == shape and found.dtype.kind in dtypes and found.dtype.itemsize == 8
-    if not fine or not np.all(np.isfinite(found)):
-        raise StorageError(f"the stored {name!r} is not a finite array of shape {shape}")
-    return found
-
-
-def stored_number(found: Any, kind: type) -> Any:
-    """Return a number of a file once it is finite, and whole if it has to be."""
-    allowed = (int, float) if kind is float else (int,)
-    if isinstance(found, bool) or not isinstance(found, allowed) or not np.isfinite(float(found)):
-        raise StorageError(f"{short(found)} is stored where a finite number is expected")
-    return kind(found)
 
 
 def _check_factors(parts: dict[str, Array]) -> None:
     """Refuse matrices that are no Cholesky factor and no covariance."""
     L, cov = parts["L"], parts["cov"]
     triangular = np.all(np.diagonal(L) > 0.0) and not np.any(np.triu(L, 1))
-    # Rounding in both, many times over.
-    symmetric = np.allclose(cov, cov.T, rtol=0.0, atol=1e-6)
-    if not (triangular and symmetric and np.all(np.abs(cov) <= 1.001)):
+    # Rounding in both, many times over. Of small numbers the differences cannot overflow.
+    small = np.all(np.abs(cov) <= 1.001)
+    if not (triangular and small and np.allclose(cov, cov.T, rtol=0.0, atol=1e-6)):
         raise StorageError("a stored stream's matrices are no posterior")

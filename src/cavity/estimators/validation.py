@@ -103,6 +103,15 @@ def check_variances(rule: Rule, X: Any) -> None:
         )
 
 
+def require_numbers(*answers: Array) -> None:
+    """Refuse answers that are not finite: a posterior of huge numbers, or one that is none."""
+    if not all(np.all(np.isfinite(part)) for part in answers):
+        raise ValueError(
+            "the posterior's numbers are too large to predict with, or contradict each other: fit "
+            "the model again, to inputs and targets of usual size"
+        )
+
+
 def _check_square(K: Array) -> None:
     if K.shape[0] != K.shape[1]:
         raise ValueError(

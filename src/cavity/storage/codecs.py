@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from cavity.arrays import Array
 from cavity.kernels import Linear, length_scales
 from cavity.likelihoods import REGISTRY, Likelihood
-from cavity.storage import StorageError, short
+from cavity.storage import StorageError, check_classes, short
 
 _NAMES = (
     "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern "
@@ -27,6 +27,8 @@ _KERNELS: dict[str, type] = {name: getattr(kernels, name) for name in _NAMES.spl
 _KERNELS["Linear"] = Linear
 _LONGEST_LABEL = 2**12
 """Letters of a label: each row of a prediction has as many."""
+_MOST_PARTS = 200
+"""Parts of a kernel for one function: the time to read them grows with their square."""
 _SCALARS = (bool, int, float, str, type(None))
 
 
@@ -34,6 +36,12 @@ def kernel_to_json(kernel: Any) -> Any:
     """Return a kernel (or None, or "precomputed") in a form that JSON can hold."""
     if kernel is None or isinstance(kernel, str):
         return kernel
+    found = _kernel_to_json(kernel)
+    _check_parts(found)
+    return found
+
+
+def _kernel_to_json(kernel: Any) -> dict[str, Any]:
     name = type(kernel).__name__
     if _KERNELS.get(name) is not type(kernel):
         raise StorageError(
@@ -49,6 +57,7 @@ def kernel_from_json(found: Any) -> Any:
     if found is None or found == "precomputed":
         return found
     try:
+        _check_parts(found)
         kernel = _kernel(found)
         _try_out(kernel)
     except StorageError:
@@ -56,6 +65,23 @@ def kernel_from_json(found: Any) -> Any:
     except Exception as error:
         raise StorageError(f"a stored kernel is invalid: {short(error)}") from error
     return kernel
+
+
+def _check_parts(found: dict[str, Any]) -> None:
+    """Refuse a function's kernel of very many parts."""
+    several = found.get("kernel") == "CompoundKernel" and found["parameters"]["kernels"]
+    for one in several or [found]:
+        # A list, and no recursion, which many parts would exhaust.
+        left, count = [one], 0
+        while left:
+            value = left.pop()
+            count += isinstance(value, dict) and "kernel" in value
+            left += value.values() if isinstance(value, dict) else ()
+            left += value if isinstance(value, list) else ()
+        if count > _MOST_PARTS:
+            raise StorageError(
+                f"a kernel of {count:,} parts cannot be stored: use one of at most {_MOST_PARTS}"
+            )
 
 
 def _try_out(kernel: Kernel) -> None:
@@ -89,7 +115,7 @@ def _columns(kernel: Kernel) -> int:
 
 def _value_to_json(value: Any) -> Any:
     if isinstance(value, Kernel):
-        return kernel_to_json(value)
+        return _kernel_to_json(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, _SCALARS):
@@ -150,9 +176,11 @@ def likelihood_from_json(found: Any) -> Any:
         given = {key: _number_from_json(value) for key, value in found["parameters"].items()}
         built: Likelihood = cls(**given)
         # Fails here, not later, if a parameter makes no sense.
-        if not np.all(built.bounds[:, 0] <= built.bounds[:, 1]):
+        with np.errstate(all="ignore"):
+            low, high = built.bounds.T
+        if not np.all(low <= high):
             raise ValueError("limits that exclude each other")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ArithmeticError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StorageError(f"a stored likelihood is invalid: {short(found)}") from error
     return built
 
@@ -194,6 +222,18 @@ def labels_from_json(found: Any) -> Array:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(f"stored labels are invalid: {short(found)}") from error
     return labels
+
+
+def classes_from_json(found: Any) -> Array:
+    """Return the sorted classes that `labels_to_json` described."""
+    try:
+        check_classes(found["values"])
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"stored classes are invalid: {short(found)}") from error
+    classes = labels_from_json(found)
+    if not np.array_equal(np.unique(classes), classes):
+        raise StorageError("its classes are not sorted")
+    return classes
 
 
 def _longest(values: Sequence[Any]) -> int:

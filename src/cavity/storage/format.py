@@ -49,6 +49,16 @@ def short(value: Any, most: int = 120) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def clipped(text: str, most: int) -> str:
+    """Return a text without its middle if it is long: the beginning and the end say the most.
+
+    >>> clipped("a text of many letters", 15)
+    'a text...etters'
+    """
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Replace a file in one step: at any moment the path holds the old file or the new one.

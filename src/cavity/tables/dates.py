@@ -12,6 +12,8 @@ from cavity.tables.notation import Notation
 
 _DAY = 86_400e6
 """Microseconds."""
+FARTHEST = 1e8
+"""Days from 1970 that dates with microseconds reach, in either direction."""
 PARTS = ("year", "month", "weekday", "days")
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
-from cavity.tables.dates import PARTS, Moment
+from cavity.storage import stored_number, stored_text
+from cavity.tables.dates import FARTHEST, PARTS, Moment
 from cavity.tables.notation import DATES, Notation
 from cavity.tables.output import TableError, near_miss
 
@@ -218,7 +219,12 @@ class Encoder:
     def from_json(cls, stored: Mapping[str, Any]) -> "Encoder":
         """Return the encoder that was stored as a dict of its fields."""
         columns = tuple(map(_column_from_json, stored["columns"]))
-        mean, scale = (tuple(map(float, stored[name])) for name in ("mean", "scale"))
+        mean, scale = (
+            tuple(stored_number(value, float) for value in stored[name])
+            for name in ("mean", "scale")
+        )
+        if min(scale, default=1.0) <= 0.0:
+            raise ValueError("a scale of the encoder is not positive")
         encoder = cls(columns, mean, scale)
         if not len(encoder.feature_names) == len(encoder.mean) == len(encoder.scale):
             raise ValueError("the encoder's parts do not fit together")
@@ -246,15 +252,19 @@ def ways_of(column: Column) -> Sequence[Notation]:
 
 
 def _column_from_json(c: Mapping[str, Any]) -> Column:
-    name, notation = str(c["name"]), Notation.from_json(c.get("notation"))
+    name, notation = stored_text(c["name"]), Notation.from_json(c.get("notation"))
     if "origin" in c:
+        first, middle = (stored_number(c[part], float, FARTHEST) for part in ("origin", "middle"))
         parts = tuple(c["parts"])
-        if "days" not in parts or not set(parts) <= set(PARTS):
+        if "days" not in parts or not set(parts) <= set(PARTS) or len(set(parts)) < len(parts):
             raise ValueError("the parts of its dates are unknown")
-        return Moment(name, float(c["origin"]), float(c["middle"]), parts, notation)
+        return Moment(name, first, middle, parts, notation)
     if "median" in c:
-        return Number(name, float(c["median"]), notation)
-    return Category(name, tuple(None if x is None else str(x) for x in c["levels"]))
+        return Number(name, stored_number(c["median"], float, LARGEST), notation)
+    levels = tuple(None if x is None else stored_text(x) for x in c["levels"])
+    if not isinstance(c["levels"], list) or not levels or len(set(levels)) < len(levels):
+        raise ValueError("the levels of a column are not a list of different ones")
+    return Category(name, levels)
 
 
 def category_of(column: pl.Series) -> Category:

@@ -16,12 +16,14 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from cavity.estimators.columns import CONTROL
-from cavity.storage import check_regular, remove_litter, replacing
+from cavity.storage import check_regular, clipped, remove_litter, replacing
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _FORMULA = r"(?s)^(?:[=+\-@\t\r].|[\t\r]$)"
 """A sign alone is no formula, and a common label."""
 _WITHOUT_TEXT = (pl.Binary, pl.Duration, pl.Object)
+_LONGEST_NAME, _LONGEST_PROBLEM = 60, 320
+"""Letters of a column's name, and of what is wrong with it, in a message."""
 FRAME_SUFFIXES = (*_SEPARATORS, ".parquet", ".pq")
 """Suffixes of the tables that can be written."""
 
@@ -36,9 +38,11 @@ class TableError(ValueError):
     def __init__(
         self, source: str, problem: str, *, column: str | None = None, row: int | None = None
     ) -> None:
-        place = f": column '{column}'" if column is not None else ""
+        place = f": column '{clipped(column, _LONGEST_NAME)}'" if column is not None else ""
         # The first row below the header is row 1.
         place += f", row {row}" if row is not None else ""
+        # A problem quotes names and values of the table; at its end is what to do.
+        problem = clipped(" ".join(problem.split()), _LONGEST_PROBLEM)
         super().__init__(" ".join(f"{source}{place}: {problem}".split()))
 
 
