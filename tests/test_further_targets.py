@@ -1,5 +1,7 @@
 """Ordered classes, wrong labels, outliers, limits and amounts, through the estimators."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -200,3 +202,29 @@ def test_overdispersed_counts():
     ]
     assert 0.8 < models[0].likelihood_.shape < 6.0
     assert np.mean(models[0].loo_log_prob_) > np.mean(models[1].loo_log_prob_)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "gamma"])
+def test_logs_are_not_compared_with_targets(likelihood):
+    """Targets of zero, or in tiny units, are no reason to warn of rounding."""
+    inputs = np.linspace(0.0, 5.0, 24)[:, None]
+    y = np.random.default_rng(0).gamma(2.0, 1e-200, 24) if likelihood == "gamma" else np.zeros(24)
+    model = GaussianProcessRegressor(RBF(1.0), likelihood=likelihood, optimizer=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(inputs, y)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_inducing": 10}])
+def test_noise_of_several_scaled_targets(options):
+    """Each has its own, in its own units; one alone has the same."""
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(0.0, 6.0, (60, 1))
+    y = np.sin(inputs[:, 0]) + 0.3 * rng.standard_normal(60)
+    model = GaussianProcessRegressor(
+        RBF(1.0), alpha=0.1, normalize_y=True, optimizer=None, **options
+    )
+    alone = [model.fit(inputs, target).likelihood_.noise_variance for target in (y, 1000.0 * y)]
+    together = model.fit(inputs, np.column_stack([y, 1000.0 * y])).likelihood_.noise_variance
+    np.testing.assert_allclose(together, np.stack(alone, axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(np.ravel(together)[:2], 0.1 * np.var(y) * np.array([1.0, 1e6]))

@@ -14,6 +14,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 import cavity
 from cavity.cli import main
 from cavity.tables import large, table
+from cavity.tables.marks import ClassMarks
 from cavity.tables.model import load_model
 
 N = 90
@@ -254,3 +255,31 @@ def test_the_documentation_shows_what_is_printed(tmp_path, monkeypatch, capsys):
     for words in commands:
         assert main(words) == 0
     assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("kind", [pl.Int64, pl.UInt64])
+def test_class_codes_beyond_2_to_53(kind, tmp_path, monkeypatch, capsys):
+    """Codes that are one and the same as floats are scored as the classes that they are."""
+    monkeypatch.chdir(tmp_path)
+    first = 2**60 if kind == pl.Int64 else 2**63
+    frame = made(0).select("a", "b", k=pl.lit(first, kind) + pl.col("k").cast(kind))
+    frame.write_parquet("t.parquet")
+    words = ["t.parquet", "--target", "k", "--task", "classification", "--kernel", "rbf"]
+    run(capsys, "fit", *words, "-o", "k.model")
+    found = answer(capsys, "predict", "k.model", "t.parquet", "-o", "p.parquet")["scores"]
+    wrong = (pl.read_parquet("p.parquet")["prediction"] != frame["k"]).mean()
+    assert found["error"] == pytest.approx(wrong)
+    assert found["rows_of_other_classes"] == 0
+
+
+def test_whole_classes_among_numbers():
+    """Whole numbers with a decimal point are classes; other numbers, however near, are not."""
+    marks = ClassMarks("t", (1, 2, 3))
+    log_p = np.log(np.array([[0.5, 0.3, 0.2]] * 6))
+    marks.add(pl.Series([1.0, 2.0, 2.5, None, np.nan, 1e300]), log_p)
+    found = marks.result()
+    assert (found["rows"], found["error"]) == (2, 0.5)
+    assert (found["rows_without_target"], found["rows_of_other_classes"]) == (2, 2)
+    marks = ClassMarks("t", (0.5, 2.0))
+    marks.add(pl.Series([0, 2, 2]), log_p[:3, :2])
+    assert (marks.result()["rows"], marks.result()["rows_of_other_classes"]) == (2, 1)

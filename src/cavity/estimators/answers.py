@@ -125,7 +125,9 @@ def user_likelihood(model: FittedModel) -> Likelihood:
     """Return the likelihood of targets in the user's units, with its tuned parameters."""
     likelihood, origin, scale = model.likelihood, np.ravel(model.origin), np.ravel(model.scale)
     if likelihood.quadratic:
-        noise = np.asarray(model.noise) * np.mean(scale) ** 2
+        # Targets that are scaled apart have a noise each, on the last axis.
+        units = scale**2 if np.ptp(scale) else scale[0] ** 2
+        noise = np.multiply.outer(np.asarray(model.noise), units)
         return Gaussian(float(noise[()]) if noise.ndim == 0 else noise)
     return likelihood.in_units(-float(origin[0] / scale[0]), 1.0 / float(scale[0]))
 

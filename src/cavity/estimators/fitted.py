@@ -302,10 +302,11 @@ def warn_about(model: FittedModel) -> None:
 def _rounding(model: FittedModel) -> float:
     """Return the error of predicted means K α by rounding, as a share of the largest target.
 
-    Weights of either sign that are far larger than the predictions cancel in them.
+    Weights of either sign that are far larger than the predictions cancel in them. Of counts and
+    amounts f is a logarithm, which is not to be compared with the targets.
     """
     found = [0.0]
-    for fit in model.fits:
+    for fit in model.fits if model.likelihood.support == "reals" else ():
         if fit.problem.prior.dense:
             deviation = np.sqrt(to_numpy(fit.problem.prior.diag))
             weights = np.linalg.norm(deviation * to_numpy(fit.posterior.alpha))

@@ -99,7 +99,8 @@ class GaussianProcessRegressor(TargetProcess):
     ----------
     kernel_ : kernel object
     likelihood_ : Likelihood
-        With its tuned parameters, in the units of the targets.
+        With its tuned parameters, in the units of the targets; of several targets that are scaled
+        it has the noise of each, on the last axis.
     log_marginal_likelihood_value_ : float
         Log evidence, summed over the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)

@@ -104,10 +104,14 @@ class ClassMarks(Marks):
 
     def _codes(self, answers: pl.Series) -> Array:
         """Return the number of each row's class, −1 if the model does not have it."""
-        numbers = self._classes.dtype.is_numeric() and answers.dtype.is_numeric()
-        kind = pl.Float64 if numbers else pl.String
-        names = self._classes.cast(kind)
-        codes = answers.cast(kind).replace_strict(
+        names, numbers = self._classes, answers.dtype.is_numeric()
+        if names.dtype.is_integer() and numbers:
+            # As text, since beyond 2^53 several whole numbers are one float.
+            names, answers = names.cast(pl.String), _whole_as_text(answers)
+        else:
+            kind = pl.Float64 if names.dtype.is_numeric() and numbers else pl.String
+            names, answers = names.cast(kind), answers.cast(kind)
+        codes = answers.replace_strict(
             names, list(range(len(names))), default=-1, return_dtype=pl.Int64
         )
         return codes.to_numpy()
@@ -147,6 +151,13 @@ class ClassMarks(Marks):
             }
             for k in ([1] if count == 2 else range(count))
         ]
+
+
+def _whole_as_text(numbers: pl.Series) -> pl.Series:
+    """Return numbers as text; those that are whole without a decimal point."""
+    whole = numbers.cast(pl.Int128, strict=False)
+    same = (whole.cast(numbers.dtype, strict=False) == numbers).fill_null(False)
+    return whole.cast(pl.String).zip_with(same, numbers.cast(pl.String))
 
 
 class TargetMarks(Marks):
