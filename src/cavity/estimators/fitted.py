@@ -303,15 +303,16 @@ def _rounding(model: FittedModel) -> float:
     """Return the error of predicted means K α by rounding, as a share of the largest target.
 
     Weights of either sign that are far larger than the predictions cancel in them. Of counts and
-    amounts f is a logarithm, which is not to be compared with the targets.
+    amounts f is a logarithm, whose error is already a share of what is predicted.
     """
     found = [0.0]
-    for fit in model.fits if model.likelihood.support == "reals" else ():
+    for fit in model.fits:
         if fit.problem.prior.dense:
             deviation = np.sqrt(to_numpy(fit.problem.prior.diag))
             weights = np.linalg.norm(deviation * to_numpy(fit.posterior.alpha))
             error = np.finfo(float).eps * np.max(deviation) * weights
-            size = np.max(np.abs(to_numpy(fit.targets.y)))
+            real = model.likelihood.support == "reals"
+            size = np.max(np.abs(to_numpy(fit.targets.y))) if real else 1.0
             found.append(float(error / max(size, np.finfo(float).tiny)))
     return max(found)
 

@@ -146,7 +146,21 @@ def class_log_z(codes: Array, q: ClassMarginals, *, exact: bool = True) -> Array
 def differences(A: Array, q: ClassMarginals) -> ClassMarginals:
     """Return the Gaussians of A f + u with unit noise u, the same for all differences."""
     mean = (A @ q.mean[:, :, None])[:, :, 0]
-    return ClassMarginals(mean, A @ q.covariance @ A.swapaxes(1, 2) + 1.0)
+    return ClassMarginals(mean, _positive(A @ q.covariance @ A.swapaxes(1, 2) + 1.0))
+
+
+def _positive(G: Array) -> Array:
+    """Return covariances (n, k, k), mended where rounding has left negative variances.
+
+    Covariances of classes that nearly cancel in their differences do that under a huge prior.
+    """
+    try:
+        np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        w, V = np.linalg.eigh(G)
+        w = np.maximum(w, _EPS * np.max(w, axis=1, keepdims=True, initial=1.0))
+        return (V * w[:, None, :]) @ V.swapaxes(1, 2)
+    return G
 
 
 def orthant(
@@ -172,11 +186,13 @@ def orthant(
     if start is not None:
         log_z, mean, covariance, _ = _solved(h, G, start)
     active = np.arange(len(h))
+    # Under a huge prior the updates below may round a variance to less than nothing.
+    floor = _EPS * np.maximum(np.diagonal(G, axis1=1, axis2=2), 1.0)
     for _ in range(sweeps):
         if not len(active):
             break
         sites = Sites(tau[active], nu[active])
-        sites, change = _sweep(sites, mean[active], covariance[active])
+        sites, change = _sweep(sites, mean[active], covariance[active], floor[active])
         now = _solved(h[active], G[active], sites)
         tau[active], nu[active] = sites
         log_z[active], mean[active], covariance[active] = now.log_z, now.mean, now.covariance
@@ -184,18 +200,18 @@ def orthant(
     return Orthant(log_z, mean, covariance, Sites(tau, nu))
 
 
-def _sweep(sites: Sites, mean: Array, S: Array) -> tuple[Sites, Array]:
+def _sweep(sites: Sites, mean: Array, S: Array, floor: Array) -> tuple[Sites, Array]:
     """Match every site once, with rank-one updates in between; return the largest changes."""
     tau, nu = sites
     largest = np.zeros(len(tau))
     for k in range(tau.shape[1]):
-        own, row = S[:, k, k], S[:, k, :].copy()
+        own, row = np.maximum(S[:, k, k], floor[:, k]), S[:, k, :].copy()
         c = _cavity(tau[:, k], nu[:, k], mean[:, k], own)
         new = match(c, _PROBIT.tilted(1.0, c))
         d_tau, d_nu = new.tau - tau[:, k], new.nu - nu[:, k]
         changed = np.abs(d_tau) * own, np.abs(d_nu) * np.sqrt(own)
         largest = np.maximum(largest, np.maximum(*changed) / (1.0 + np.abs(mean[:, k])))
-        grown = 1.0 + d_tau * own
+        grown = np.maximum(1.0 + d_tau * own, _EPS)
         mean = mean + ((d_nu - d_tau * mean[:, k]) / grown)[:, None] * row
         S = S - (d_tau / grown)[:, None, None] * row[:, :, None] * row[:, None, :]
         tau[:, k], nu[:, k] = new
@@ -217,7 +233,8 @@ def _solved(h: Array, G: Array, sites: Sites) -> Orthant:
     pull = nu - tau * h
     move = (S @ pull[:, :, None])[:, :, 0]
     mean = h + move
-    c = _cavity(tau, nu, mean, np.diagonal(S, axis1=1, axis2=2))
+    variance = np.maximum(np.diagonal(S, axis1=1, axis2=2), _EPS)
+    c = _cavity(tau, nu, mean, variance)
     each = _PROBIT.tilted(1.0, c).log_z - log_integral(c, sites)
     joint = nu * h - 0.5 * tau * h * h + 0.5 * pull * move
     log_z = np.sum(each + joint, axis=1) - 0.5 * np.linalg.slogdet(B)[1]
