@@ -3,7 +3,7 @@
 ``python -m farm.reliability [--part NAME ...] [--quick] [--jobs 2] [--problems N]`` measures the
 parts that are named, or all, writes farm/results/PART.json and docs/reliability.md. What is not
 measured keeps the numbers of its last run; problems solved before are not solved again, unless they
-failed.
+failed. The faults put into the core are those of the last `make mutants`.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from farm import interrupts, kills, streams, workers
+from farm import coverage, interrupts, kills, streams, workers
 from farm.__main__ import solve_all
 from farm.page import page
 from farm.record import summary
@@ -22,6 +22,7 @@ from farm.record import summary
 _ROOT = Path(__file__).resolve().parent.parent
 RESULTS = _ROOT / "farm" / "results"
 _DOCS = _ROOT / "docs" / "reliability.md"
+_MUTANTS = _ROOT / "benchmarks" / "results" / "mutants.json"
 
 
 class Plan(NamedTuple):
@@ -62,12 +63,19 @@ def _fuzz(plan: Plan) -> Any:
     return fuzz(plan.minutes)
 
 
+def _coverage(plan: Plan) -> Any:
+    # A look at the machinery itself takes one file of tests.
+    failed, found = coverage.measured([] if plan.minutes > 1.0 else ["tests/test_sites.py"])
+    return found | {"failed": failed}
+
+
 PARTS: dict[str, Callable[[Plan], Any]] = {
     "problems": _problems,
     "streams": _streams,
     "kills": _kills,
     "interrupts": _interrupts,
     "fuzz": _fuzz,
+    "coverage": _coverage,
 }
 
 
@@ -90,7 +98,7 @@ def main() -> int:
         found = PARTS[name](plan)
         (out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         print(f"{name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
-    docs.write_text(page(out), encoding="utf-8")
+    docs.write_text(page(out, _MUTANTS), encoding="utf-8")
     return 0
 
 

@@ -32,8 +32,14 @@ def test_the_page_has_what_was_measured(tmp_path):
     (tmp_path / "problems.json").write_text(json.dumps(summary([record])))
     stream = {"updates": 10, "mean": 2e-9, "deviation": 3e-10, "seconds": 1.0}
     (tmp_path / "streams.json").write_text(json.dumps({"numbers": stream}))
-    text = page(tmp_path)
-    assert "| classes | 1 | 8 | 6 | 1 | 1 | 0 | 0 |" in text
+    (tmp_path / "coverage.json").write_text(json.dumps({"lines": 98.04, "branches": 94.0}))
+    (tmp_path / "m").write_text(
+        json.dumps({"0": {"a": {"noticed": True}, "b": {"noticed": False}}})
+    )
+    text = page(tmp_path, tmp_path / "m")
+    assert "98.0 % of the lines and 94.0 % of the branches" in text
+    assert "| 0 | 2 | 1 |" in text
+    assert "| classes | 1 | 8 | 6 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "87.500 % converged or warned" in text
     assert "| raised an error | 2 |" in text
     assert "| numbers | 10 | 2.0e-09 | 3.0e-10 | 1 |" in text
