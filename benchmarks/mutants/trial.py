@@ -13,9 +13,9 @@ from benchmarks.mutants.core import ROOT
 from benchmarks.mutants.faults import Fault
 from benchmarks.mutants.record import Chosen, Record
 
-FIRST = 30
+FIRST = 12
 """So many tests are run first: most faults need no more."""
-SECONDS = 240.0
+SECONDS = 60.0
 """Further tests of a fault may take this long by the record."""
 _NO_END = 5.0
 """After so many times the expected seconds a fault counts as noticed: a loop has no end."""
