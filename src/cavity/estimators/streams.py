@@ -9,8 +9,9 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import online
 from cavity.arrays import Array, one_thread
-from cavity.estimators.validation import check_offset, check_variances, check_weights
-from cavity.inference import SINGLY
+from cavity.estimators.sizes import check_presentations, check_weights
+from cavity.estimators.validation import check_offset, check_variances
+from cavity.inference import MOST_COPIES, SINGLY
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood, Shifted, likelihood
 from cavity.online import OnlinePosterior, Options
@@ -39,6 +40,7 @@ class StreamRows(NamedTuple):
 def take_rows(X: Array, y: Array, sample_weight: Any, offset: Any) -> StreamRows:
     """Return the rows that have weight."""
     weight, added = check_weights(sample_weight, len(y)), check_offset(offset, len(y))
+    check_presentations(weight)
     rows = StreamRows(X, y, weight, np.zeros(len(y)) if added is None else added)
     return StreamRows(*(part[weight > 0.0] for part in rows))
 
@@ -208,8 +210,8 @@ def waiting_from_file(arrays: dict[str, Array], columns: int) -> StreamRows | No
         # Files of earlier versions have none.
         stored_array({"waiting.offset": np.zeros(n), **arrays}, "waiting.offset", n),
     )
-    if not np.all(rows.weight > 0.0):
-        raise StorageError("a stored weight is not positive")
+    if not np.all((rows.weight > 0.0) & (rows.weight <= MOST_COPIES)):
+        raise StorageError("a stored weight is not positive, or too large")
     return rows
 
 
