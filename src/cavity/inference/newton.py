@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _ROUNDING = 16.0
 # If rounding alone can violate an equation by more than this, it is not solved.
 _FORGIVEN = 1e-5
+# Nor if what it does to the evidence is more than half the square of this.
+_NATS = 0.01
 # Newton's method tolerates inexact steps, especially far away; backtracking catches bad ones.
 _CG_RTOL, _CG_ROUGH = 1e-4, 1e-2
 # Beyond this many products a factorisation is cheaper.
@@ -63,6 +65,9 @@ class Means:
         scale = xp.sqrt(K_ii / (1.0 + precision * K_ii))
         lost = rounding(K_ii, self.alpha, d2)
         forgiven = clip(lost * scale, high=_FORGIVEN)
+        if not equations.method.volume:
+            # An error e of a kept α moves the evidence by up to ½ τ e².
+            forgiven = xp.minimum(forgiven, _NATS * scale / xp.sqrt(1.0 + self.sites.tau))
         return max(0.0, float(xp.max(error * scale - forgiven)))
 
     def _potential(self, rows: Rows) -> float:

@@ -58,7 +58,8 @@ def repeat(
     """Learn further copies of an example that was presented `SINGLY` times already.
 
     The basis stays as it is. What all copies learn together is one site, whose cost hardly depends
-    on their number; no copy has to gain anything, which would add up. With forgetting, each copy fades what came before it, earlier copies as well.
+    on their number; no copy has to gain anything, which would add up. With forgetting, each copy
+    fades what came before it, earlier copies as well.
     """
     kept = options.forget**copies
     effective = copies
