@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from cavity.arrays import (
     Array,
     NotPositiveDefiniteError,
@@ -275,10 +277,12 @@ def one_by_one(method: Method, problem: Problem, start: WarmStart | None = None)
     running = RunningPosterior(problem.prior.condition())
     residual, n_iter = float("inf"), 0
     while residual > method.tol and n_iter < method.max_iter:
-        residual = max(
+        changes = [
             _revisit(running, equations.likelihood, equations.rows, i)
             for i in range(problem.prior.size)
-        )
+        ]
+        # Unlike max, this one finds what is no number.
+        residual = float(np.max(changes))
         n_iter += 1
     # Rank-one updates accumulate rounding; the posterior is computed afresh from the sites alone.
     posterior = problem.prior.condition(running.sites)
