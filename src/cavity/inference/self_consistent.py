@@ -185,8 +185,9 @@ def fixed_variance(
     found = run(alpha, steps)
     if not (found.converged or method.may_factor):
         # Conjugate gradients have lost their digits: very sharp likelihoods of dependent values.
-        again = run(found.x, Steps(prior))
-        found = again if again.residual < found.residual else found
+        with suppress(NotPositiveDefiniteError):
+            again = run(found.x, Steps(prior))
+            found = again if again.residual < found.residual else found
     posterior = prior.condition(found.state.sites, alpha=None if method.volume else found.x)
     report = report_of(found.converged, found.n_iter, found.residual)
     end = WarmStart(posterior.sites, lam)
