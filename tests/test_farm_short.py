@@ -1,6 +1,7 @@
 """The farm in its short form: some problems of every kind, and all that have failed once."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -122,3 +123,15 @@ def test_refusals_are_meant():
     assert ledger.counts["refused"] == 1
     ledger.ended("other words", False, ["X does not have valid feature names"])
     assert [fault.rule for fault in ledger.faults] == ["not converged, in silence"]
+
+
+def test_what_takes_too_long_is_ended(monkeypatch):
+    """A problem that goes on and on is a fault that says where it was."""
+
+    def endless(ledger, spec):
+        ledger.run("endless", lambda: [None for _ in iter(int, 1)])
+
+    monkeypatch.setitem(kinds.KINDS, "classes", kinds.Kind(endless, 4, 40))
+    [fault] = solve(problem(0, 0), seconds=0.2).faults
+    assert fault.rule == "takes too long"
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)

@@ -5,7 +5,19 @@ import pytest
 from common import CLASSIFYING, covering, served
 
 from cavity.arrays import to_numpy
-from cavity.inference import EP, METHODS, Ensemble, Laplace, Naive, Problem, Sequential, method
+from cavity.inference import (
+    EP,
+    METHODS,
+    Ensemble,
+    Laplace,
+    Naive,
+    Problem,
+    Sequential,
+    method,
+    sequential,
+)
+from cavity.inference.newton import Means, Steps, solve_means
+from cavity.inference.self_consistent import equations_of
 from cavity.likelihoods import Logit, Probit, Step, likelihood
 from cavity.priors import DensePrior
 from cavity.sites import Slope
@@ -198,3 +210,23 @@ def test_methods_by_name():
     assert method("sequential", sweeps=2) == Sequential(sweeps=2)
     with pytest.raises(ValueError, match=r"'laplace'.*got 'mcmc'"):
         method("mcmc")
+
+
+@pytest.mark.parametrize("name", ["laplace", "naive"])
+def test_what_is_no_number_has_not_converged(name):
+    """Weights of the rows that are no numbers solve nothing, whatever rounding is forgiven."""
+    equations = equations_of(method(name), problem(Logit()))
+    diag = equations.coupling.diag
+    assert np.isnan(Means(equations, diag, np.nan * diag, Steps(equations.coupling)).residual)
+    start = np.nan * diag, Steps(equations.coupling)
+    found = solve_means(equations, diag, *start, tol=1e-8, max_iter=5)
+    assert not found.converged
+
+
+def test_one_row_that_is_no_number_is_seen_by_every_schedule(monkeypatch):
+    """One site after the other: the largest change is no number if any is none."""
+    changes = iter([1.0, np.nan, *[0.0] * (N - 2)])
+    monkeypatch.setattr(sequential, "_revisit", lambda *args: next(changes))
+    report = sequential.one_by_one(EP(max_iter=1), problem(Probit())).report
+    assert not report.converged
+    assert np.isnan(report.residual)

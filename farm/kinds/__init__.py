@@ -17,6 +17,7 @@ from farm.kinds import (
     tuned,
 )
 from farm.ledger import Ledger
+from farm.limits import TooLong, limited
 
 __all__ = ["KINDS", "Kind", "problem", "solve"]
 
@@ -52,8 +53,12 @@ def problem(seed: int, number: int) -> Spec:
     return draw(name, seed, number, KINDS[name].rows)
 
 
-def solve(spec: Spec) -> Ledger:
-    """Check one problem."""
+def solve(spec: Spec, seconds: float = 120.0) -> Ledger:
+    """Check one problem; taking more seconds of CPU time than that is a fault, too."""
     ledger = Ledger()
-    ledger.guard(spec["kind"], lambda: KINDS[spec["kind"]].check(ledger, spec))
+    try:
+        with limited(seconds):
+            ledger.guard(spec["kind"], lambda: KINDS[spec["kind"]].check(ledger, spec))
+    except TooLong as error:
+        ledger.fault("takes too long", spec["kind"], error)
     return ledger

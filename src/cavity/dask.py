@@ -108,6 +108,12 @@ class DaskEstimator(VersionedEstimator):
             raise ValueError(f"Expected X with {expected} columns, got {count}.")
 
 
+def _keep(estimator: DaskEstimator, given: dict[str, Any]) -> None:
+    """Make each argument of a constructor the attribute of its name."""
+    names = estimator._get_param_names()
+    estimator.__dict__.update({name: given[name] for name in names})
+
+
 class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ignore[misc]
     """Gaussian process classification of a table on a Dask cluster.
 
@@ -159,25 +165,7 @@ class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ig
         mean: Any = None,
         client: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.max_iter_predict = max_iter_predict
-        self.warm_start = warm_start
-        self.copy_X_train = copy_X_train
-        self.random_state = random_state
-        self.multi_class = multi_class
-        self.n_jobs = n_jobs
-        self.inference = inference
-        self.likelihood = likelihood
-        self.tol = tol
-        self.verbose = verbose
-        self.hyperprior = hyperprior
-        self.average_hyperparameters = average_hyperparameters
-        self.n_inducing = n_inducing
-        self.inducing_points = inducing_points
-        self.mean = mean
-        self.client = client
+        _keep(self, locals())
 
     def _ordinary(self) -> Any:
         return GaussianProcessClassifier
@@ -252,24 +240,7 @@ class DaskGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, DaskEstimat
         mean: Any = None,
         client: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
-        self.inference = inference
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.hyperprior = hyperprior
-        self.average_hyperparameters = average_hyperparameters
-        self.n_inducing = n_inducing
-        self.inducing_points = inducing_points
-        self.likelihood = likelihood
-        self.mean = mean
-        self.client = client
+        _keep(self, locals())
 
     def _ordinary(self) -> Any:
         return GaussianProcessRegressor

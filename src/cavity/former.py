@@ -11,7 +11,7 @@ _GONE = {
 }
 
 
-def refusing(module: str) -> Callable[[str], Any]:
+def gone(module: str) -> Callable[[str], Any]:
     """Return a module's ``__getattr__`` that says how to take over what is in such a pickle.
 
     >>> from cavity.online import state

@@ -21,11 +21,11 @@ from cavity.estimators.validation import (
     check_offset,
     validate_inputs,
 )
-from cavity.former import refusing
+from cavity.former import gone
 from cavity.likelihoods import Likelihood, likelihood
 from cavity.storage import StorageError
 
-__getattr__ = refusing(__name__)
+__getattr__ = gone(__name__)
 
 ONLINE_CONSTRAINTS: dict[str, Any] = {
     **TUNING_CONSTRAINTS,

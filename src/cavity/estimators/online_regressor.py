@@ -13,9 +13,10 @@ from cavity.estimators.answers import explained, warned_moments, warned_quantile
 from cavity.estimators.online import ONLINE_CONSTRAINTS
 from cavity.estimators.problems import given_noise, noise_variances, target_likelihood
 from cavity.estimators.regressor import GaussianProcessRegressor
+from cavity.estimators.sizes import check_sizes
 from cavity.estimators.streaming import Function, OnlineEstimator
 from cavity.estimators.streams import StreamRows, take_rows
-from cavity.estimators.validation import check_offset, check_sizes, validate_inputs
+from cavity.estimators.validation import check_offset, validate_inputs
 from cavity.likelihoods import Censored, Gaussian, Likelihood
 from cavity.sites import Marginals
 from cavity.storage import StorageError

@@ -7,7 +7,7 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.estimators.process import Coverage, FittedProcess
-from cavity.estimators.validation import LARGEST_TARGET
+from cavity.estimators.sizes import LARGEST
 from cavity.inference import Report
 from cavity.likelihoods import Likelihood, Shifted, Trend
 from cavity.storage import stored_array, stored_number, stored_text
@@ -34,7 +34,7 @@ def _check_scaling(origin: Array, scale: Array, noise: Array) -> None:
     """Refuse numbers that targets of a size that is accepted do not have."""
     if not (all(np.isfinite(a).all() for a in (origin, scale, noise)) and np.all(scale > 0.0)):
         raise ValueError("its scaling is not of positive, finite numbers")
-    if max(np.max(np.abs(origin)), np.max(scale)) > LARGEST_TARGET or np.any(noise < 0.0):
+    if max(np.max(np.abs(origin)), np.max(scale)) > LARGEST or np.any(noise < 0.0):
         raise ValueError("its scaling is too large, or its noise negative")
     # In the user's units; a product of plain floats does not complain.
     if not np.isfinite(float(np.max(noise)) * float(np.max(scale)) ** 2):

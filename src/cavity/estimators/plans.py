@@ -26,6 +26,7 @@ from cavity.estimators.problems import (
     target_units,
     with_added,
 )
+from cavity.estimators.sizes import check_presentations
 from cavity.estimators.validation import (
     RowMap,
     check_added,
@@ -39,7 +40,7 @@ from cavity.estimators.validation import (
     validate_inputs,
 )
 from cavity.evidence import Evidence
-from cavity.inference import method
+from cavity.inference import Method, method
 from cavity.kernels import Rule
 from cavity.likelihoods import likelihood
 
@@ -68,8 +69,8 @@ def classes_in_memory(
     X, y = validate_inputs(classifier, X, y)
     check_classification_targets(y)
     rule, offset = classifier_rule(classifier), check_offset(offset, len(y))
-    labels, merge = np.unique(y, return_inverse=True)[1], not method(classifier.inference).ordered
-    rows = _rows(classifier, X, [labels], offset, sample_weight, rule, merge=merge)
+    labels, how = np.unique(y, return_inverse=True)[1], method(classifier.inference)
+    rows = _rows(classifier, X, [labels], offset, sample_weight, rule, how)
     classes, codes = np.unique(y[rows.index], return_inverse=True)
     split = split_of(classifier, classes, offset)
     tasks = split.tasks(codes)
@@ -101,9 +102,8 @@ def targets_in_memory(regressor: Any, X: Any, y: Any, sample_weight: Any, offset
     check_targets(regressor, base, y, offset)
     own, rule = given_noise(regressor) if base.quadratic else 0.0, regressor_rule(regressor)
     labels = [y, noise_variances(own, len(y))]
-    # Of Gaussian targets any order gives the same.
-    merge = base.quadratic or not target_method(regressor, base).ordered
-    rows = _rows(regressor, X, labels, offset, sample_weight, rule, merge=merge)
+    how = target_method(regressor, base)
+    rows = _rows(regressor, X, labels, offset, sample_weight, rule, how)
     units, inputs = target_units(regressor, base, y, offset, rows), select_rows(X, rows.index)
     size = np.sqrt(units.amplitude)
     shifted = with_added(regressor, units.likelihood, inputs, units.offset, size)
@@ -141,13 +141,15 @@ def _rows(
     offset: Array | None,
     sample_weight: Any,
     rule: Rule,
-    *,
-    merge: bool,
+    how: Method,
 ) -> RowMap:
     """Return the rows to train on; equal ones, labels and offsets included, may become one."""
     examples = np.column_stack(labels if offset is None else [*labels, offset])
-    merge = merge and not is_precomputed(estimator.kernel)
-    return check_rows(sample_weight, X, examples, rule, merge=merge)
+    merge = not (how.ordered or is_precomputed(estimator.kernel))
+    rows = check_rows(sample_weight, X, examples, rule, merge=merge)
+    if how.ordered:
+        check_presentations(rows.weight)
+    return rows
 
 
 def generators(estimator: Any, count: int) -> list[np.random.RandomState]:

@@ -9,14 +9,10 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from cavity import online
 from cavity.arrays import Array, one_thread
-from cavity.estimators.validation import (
-    check_offset,
-    check_variances,
-    check_weights,
-    require_numbers,
-)
-from cavity.former import refusing
-from cavity.inference import SINGLY
+from cavity.estimators.sizes import check_presentations, check_weights
+from cavity.estimators.validation import check_offset, check_variances, require_numbers
+from cavity.former import gone
+from cavity.inference import MOST_COPIES, SINGLY
 from cavity.kernels import Rule, rule
 from cavity.likelihoods import Likelihood, Shifted, likelihood
 from cavity.online import OnlinePosterior, Options
@@ -29,7 +25,7 @@ from cavity.storage.codecs import (
     likelihood_to_json,
 )
 
-__getattr__ = refusing(__name__)
+__getattr__ = gone(__name__)
 _PARTS = OnlinePosterior._fields[:4]
 _NUMBERS = {"log_evidence": float, "seen": int, "floor": float, "size": int, "changes": int}
 
@@ -46,6 +42,7 @@ class StreamRows(NamedTuple):
 def take_rows(X: Array, y: Array, sample_weight: Any, offset: Any) -> StreamRows:
     """Return the rows that have weight."""
     weight, added = check_weights(sample_weight, len(y)), check_offset(offset, len(y))
+    check_presentations(weight)
     rows = StreamRows(X, y, weight, np.zeros(len(y)) if added is None else added)
     return StreamRows(*(part[weight > 0.0] for part in rows))
 
@@ -210,8 +207,8 @@ def waiting_from_file(arrays: dict[str, Array], columns: int, count: int) -> Str
         # Files of earlier versions have none.
         stored_array({"waiting.offset": np.zeros(n), **arrays}, "waiting.offset", n),
     )
-    if not np.all(check_weights(rows.weight, n) > 0.0):
-        raise StorageError("a stored weight is not positive")
+    if not np.all((rows.weight > 0.0) & (rows.weight <= MOST_COPIES)):
+        raise StorageError("a stored weight is not positive, or too large")
     return rows
 
 

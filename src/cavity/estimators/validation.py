@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from cavity.arrays import Array
+from cavity.estimators.sizes import check_columns, check_sizes, check_weights
 from cavity.evidence import Hyperprior
 from cavity.inference import Method
 from cavity.kernels import Precomputed, Rule, rule
@@ -34,7 +35,6 @@ DENSE_CONSTRAINTS: dict[str, Any] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
-LARGEST_TARGET = 1e100
 _MOST_COPIES = 20_000
 
 
@@ -86,10 +86,22 @@ def validate_inputs(
     kernel = estimator.kernel
     objects = isinstance(kernel, Kernel) and not kernel.requires_vector_input
     kind = {"ensure_2d": False, "dtype": None} if objects else {"dtype": np.float64}
-    found = validate_data(estimator, X, y, **kind, **options)
+    # scikit-learn looks for what is not finite in a sum, which may overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = validate_data(estimator, X, y, **kind, **options)
     if isinstance(found, tuple) and is_precomputed(kernel):
         _check_square(found[0])
+    elif isinstance(found, tuple) and not objects and _needs_spreads(estimator):
+        check_columns(found[0], getattr(estimator, "feature_names_in_", None))
     return found
+
+
+def _needs_spreads(estimator: Any) -> bool:
+    """Whether a fit takes the spread of each column."""
+    options = ("hyperprior", "mean", "n_inducing", "inducing_points")
+    return is_auto(estimator.kernel) or any(
+        getattr(estimator, name, None) is not None for name in options
+    )
 
 
 def check_variances(rule: Rule, X: Any) -> None:
@@ -234,15 +246,6 @@ def _check_copies(weight: Array) -> None:
         )
 
 
-def check_weights(sample_weight: Any, n: int) -> Array:
-    """Return how often each row counts; once by default."""
-    like = np.empty((n, 1))
-    found = _check_sample_weight(sample_weight, like, ensure_non_negative=True, dtype=np.float64)
-    if np.any(found > LARGEST_TARGET):
-        raise ValueError(f"a sample weight is beyond {LARGEST_TARGET:g}; divide all by a number")
-    return found
-
-
 def _apart(weight: Array, copies: Array) -> RowMap:
     """Leave out rows without weight, and share each other row's weight among its copies."""
     index = np.flatnonzero(weight)
@@ -281,13 +284,6 @@ def check_targets(regressor: Any, model: Likelihood, y: Array, offset: Array | N
         raise ValueError(
             f"{type(model).__name__} is for one target; y has {y.shape[1]}: fit one model for each."
         )
-
-
-def check_sizes(y: Array) -> None:
-    """Reject targets whose squares might overflow."""
-    # As numbers of their own precision they may have no such limit.
-    if np.any(np.abs(np.asarray(y, dtype=np.float64)) > LARGEST_TARGET):
-        raise ValueError(f"a target is beyond ±{LARGEST_TARGET:g}; scale the targets")
 
 
 def check_added(estimator: Any, offset: Array | None, count: int, what: str) -> None:

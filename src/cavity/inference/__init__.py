@@ -11,13 +11,14 @@ from cavity.inference.laplace import Laplace
 from cavity.inference.mixture import Mixture
 from cavity.inference.naive import Naive
 from cavity.inference.problem import Fit, Problem, Report, WarmStart
-from cavity.inference.sequential import SINGLY, Sequential, presented
+from cavity.inference.sequential import MOST_COPIES, SINGLY, Sequential, presented
 from cavity.inference.softmax import SoftmaxLaplace
 from cavity.inference.variational import Variational
 
 __all__ = [
     "EP",
     "METHODS",
+    "MOST_COPIES",
     "SINGLY",
     "Ensemble",
     "Exact",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _ROUNDING = 16.0
 # If rounding alone can violate an equation by more than this, it is not solved.
-_FORGIVEN = 1e-5
+FORGIVEN = 1e-5
+# Nor if what it does to the evidence is more than half the square of this.
+_NATS = 0.01
 # Newton's method tolerates inexact steps, especially far away; backtracking catches bad ones.
 _CG_RTOL, _CG_ROUGH = 1e-4, 1e-2
 # Beyond this many products a factorisation is cheaper.
@@ -62,8 +64,11 @@ class Means:
         precision = self.sites.tau if equations.method.volume else -d2
         scale = xp.sqrt(K_ii / (1.0 + precision * K_ii))
         lost = rounding(K_ii, self.alpha, d2)
-        forgiven = clip(lost * scale, high=_FORGIVEN)
-        return max(0.0, float(xp.max(error * scale - forgiven)))
+        forgiven = clip(lost * scale, high=FORGIVEN)
+        if not equations.method.volume:
+            # An error e of a kept α moves the evidence by up to ½ τ e².
+            forgiven = xp.minimum(forgiven, _NATS * scale / xp.sqrt(1.0 + self.sites.tau))
+        return not_rounding(float(xp.max(error * scale - forgiven)))
 
     def _potential(self, rows: Rows) -> float:
         xp = namespace(self.alpha)
@@ -78,6 +83,11 @@ class Means:
 def _norm(coupling: Coupling, error: Array) -> float:
     xp = namespace(error)
     return float(xp.sqrt(xp.sum(coupling.diag * error**2)))
+
+
+def not_rounding(residual: float) -> float:
+    """Return what is left of a residual whose rounding is taken off; what is no number stays."""
+    return 0.0 if residual < 0.0 else residual
 
 
 def rounding(K_ii: Array, alpha: Array, slope: Array) -> Array:

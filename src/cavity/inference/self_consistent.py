@@ -205,7 +205,13 @@ def fixed_variance(
     equations, prior = equations_of(method, problem), problem.prior
     lam = prior.diag if lam is None else lam
     alpha, steps = _first_means(equations, problem, start, lam)
-    found = solve_means(equations, lam, alpha, steps, tol=method.tol, max_iter=method.max_iter)
+    run = partial(solve_means, equations, lam, tol=method.tol, max_iter=method.max_iter)
+    found = run(alpha, steps)
+    if not (found.converged or method.may_factor):
+        # Conjugate gradients have lost their digits: very sharp likelihoods of dependent values.
+        with suppress(NotPositiveDefiniteError):
+            again = run(found.x, Steps(prior))
+            found = again if again.residual < found.residual else found
     posterior = prior.condition(found.state.sites, alpha=None if method.volume else found.x)
     report = report_of(found.converged, found.n_iter, found.residual)
     end = WarmStart(posterior.sites, lam)

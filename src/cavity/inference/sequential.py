@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from cavity.arrays import (
     Array,
     NotPositiveDefiniteError,
@@ -26,8 +28,12 @@ _INDEFINITE = 100.0
 _SMALLEST_REST = 1e-12
 SINGLY = 128
 """Copies of an example that are presented one by one."""
+MOST_COPIES = 1e12
+"""More copies of an example leave too few digits for its next cavity."""
 _GROWTH = 0.05
 """Further copies that are presented together, as a share of those before them."""
+_BENT = 0.03
+"""Share of what a group changes by which its first copy and its middle one may disagree."""
 _BLOCK = 64
 """Examples whose covariances with all earlier ones are worked out together."""
 
@@ -124,21 +130,45 @@ def presented(
 
     Up to `SINGLY` copies, the earlier ones included, are presented one by one. After that a copy
     changes less than a hundredth of what those before it have learned: growing groups of them take
-    the site that the middle one of the group would get, so that time grows with the logarithm.
+    the site that the middle one of the group would get, so that time grows with the logarithm. An
+    outlier's copies may change little at first and much later; their groups are made smaller.
     """
     found, log_z, done, total = Sites(0.0 * q.mean, 0.0 * q.mean), 0.0, earlier, earlier + copies
     while done < total:
         group = 1.0 if done < SINGLY else min(_GROWTH * done, total - done)
-        matched = site_at(_after(q, found))
-        if group > 1.0:
-            matched = site_at(_after(q, _plus(found, 0.5 * (group - 1.0), matched.sites)))
+        group, matched = _together(site_at, _after(q, found), group)
         found = _plus(found, group, matched.sites)
         log_z, done = log_z + group * float(matched.moments.log_z[0]), done + group
     return found, log_z
 
 
+def _together(
+    site_at: Callable[[Marginals], Matched], q: Marginals, group: float
+) -> tuple[float, Matched]:
+    """Return how many of the next copies have nearly one site, and that of their middle one."""
+    first = middle = site_at(q)
+    while group > 1.0:
+        middle = site_at(_after(q, _times(0.5 * (group - 1.0), first.sites)))
+        if _agree(q, _times(group, first.sites), _times(group, middle.sites)):
+            break
+        group, middle = max(1.0, 0.5 * group), first
+    return group, middle
+
+
+def _agree(q: Marginals, one: Sites, other: Sites) -> bool:
+    """Whether two sites change a marginal in nearly the same way."""
+    a, b = _after(q, one), _after(q, other)
+    moved = math.sqrt(float(q.variance[0])) + abs(float(b.mean[0] - q.mean[0]))
+    near = abs(float(a.mean[0] - b.mean[0])) <= _BENT * moved
+    return near and abs(math.log(float(a.variance[0] / b.variance[0]))) <= _BENT
+
+
 def _plus(sites: Sites, factor: float, more: Sites) -> Sites:
     return Sites(sites.tau + factor * more.tau, sites.nu + factor * more.nu)
+
+
+def _times(factor: float, sites: Sites) -> Sites:
+    return Sites(factor * sites.tau, factor * sites.nu)
 
 
 def _after(q: Marginals, site: Sites) -> Marginals:
@@ -247,10 +277,12 @@ def one_by_one(method: Method, problem: Problem, start: WarmStart | None = None)
     running = RunningPosterior(problem.prior.condition())
     residual, n_iter = float("inf"), 0
     while residual > method.tol and n_iter < method.max_iter:
-        residual = max(
+        changes = [
             _revisit(running, equations.likelihood, equations.rows, i)
             for i in range(problem.prior.size)
-        )
+        ]
+        # Unlike max, this one finds what is no number.
+        residual = float(np.max(changes))
         n_iter += 1
     # Rank-one updates accumulate rounding; the posterior is computed afresh from the sites alone.
     posterior = problem.prior.condition(running.sites)

@@ -7,7 +7,7 @@ import numpy as np
 
 from cavity.arrays import Array, matmul
 from cavity.inference.base import Method
-from cavity.inference.newton import rounding
+from cavity.inference.newton import FORGIVEN, not_rounding, rounding
 from cavity.inference.problem import Fit, Problem, WarmStart, report_of
 from cavity.likelihoods import Likelihood
 from cavity.sites import Local, Moments, Rows, Sites, Slope
@@ -84,7 +84,8 @@ class _Scores:
         forgiven = np.stack(
             [rounding(K_ii, a, c) for a, c in zip(alpha.T, (pi * (1.0 - p)).T, strict=True)], axis=1
         )
-        self.residual = max(0.0, float(np.max((error - forgiven) * scale)))
+        off = error * scale - np.minimum(forgiven * scale, FORGIVEN)
+        self.residual = not_rounding(float(np.max(off)))
 
     def target(self) -> Array:
         """Where Newton's method would go."""

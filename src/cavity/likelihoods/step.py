@@ -1,5 +1,5 @@
 """A module of version 0.1, which its pickles ask for."""
 
-from cavity.former import refusing
+from cavity.former import gone
 
-__getattr__ = refusing(__name__)
+__getattr__ = gone(__name__)

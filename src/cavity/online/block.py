@@ -32,7 +32,7 @@ _CLOSE = 1e-11
 """Change of the predictions, in their own standard deviations, at which the rounds stop."""
 _SMALLEST_REST = 1e-12
 """Least share of its variance that an example must leave."""
-_SMALLEST_GAIN = 1e-10
+SMALLEST_GAIN = 1e-10
 """Least share of it that an example takes, if the likelihood is not log-concave."""
 
 
@@ -62,9 +62,16 @@ class Block(NamedTuple):
 
 
 def site_through_noise(
-    likelihood: Likelihood, y: Array, c: Marginals, noise: Array | float
+    likelihood: Likelihood,
+    y: Array,
+    c: Marginals,
+    noise: Array | float,
+    least: float = SMALLEST_GAIN,
 ) -> Matched:
-    """Return each example's moments, and its site on a value c that noise is added to."""
+    """Return each example's moments, and its site on a value c that noise is added to.
+
+    Every site takes at least this share of the cavity's variance.
+    """
     moments = likelihood.tilted(y, Marginals(c.mean, c.variance + noise))
     if likelihood.quadratic:
         # Matching would lose digits where the likelihood is much sharper than the cavity.
@@ -77,7 +84,7 @@ def site_through_noise(
     d2 = np.maximum(d2, (_SMALLEST_REST - 1.0) / variance)
     if not likelihood.concave:
         # A contradiction would widen the posterior: it moves the mean only.
-        d2 = np.minimum(d2, -_SMALLEST_GAIN / variance)
+        d2 = np.minimum(d2, -least / variance)
     return Matched(moments, match(c, Moments(log_z, d1, d2)))
 
 

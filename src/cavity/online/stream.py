@@ -58,7 +58,8 @@ def repeat(
     """Learn further copies of an example that was presented `SINGLY` times already.
 
     The basis stays as it is. What all copies learn together is one site, whose cost hardly depends
-    on their number. With forgetting, each copy fades what came before it, earlier copies as well.
+    on their number; no copy has to gain anything, which would add up. With forgetting, each copy
+    fades what came before it, earlier copies as well.
     """
     kept = options.forget**copies
     effective = copies
@@ -70,7 +71,7 @@ def repeat(
 
     def site_at(q: Marginals) -> Matched:
         whole = Marginals(q.mean, q.variance + seen.residual)
-        return site_through_noise(likelihood, y, whole, seen.noise)
+        return site_through_noise(likelihood, y, whole, seen.noise, least=0.0)
 
     site, log_z = presented(site_at, c, effective, SINGLY)
     grown = 1.0 + site.tau * c.variance
