@@ -108,12 +108,6 @@ class DaskEstimator(VersionedEstimator):
             raise ValueError(f"Expected X with {expected} columns, got {count}.")
 
 
-def _keep(estimator: DaskEstimator, given: dict[str, Any]) -> None:
-    """Make each argument of a constructor the attribute of its name."""
-    names = estimator._get_param_names()
-    estimator.__dict__.update({name: given[name] for name in names})
-
-
 class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ignore[misc]
     """Gaussian process classification of a table on a Dask cluster.
 
@@ -165,7 +159,7 @@ class DaskGaussianProcessClassifier(ClassifierMixin, DaskEstimator):  # type: ig
         mean: Any = None,
         client: Any = None,
     ) -> None:
-        _keep(self, locals())
+        self._keep(locals())
 
     def _ordinary(self) -> Any:
         return GaussianProcessClassifier
@@ -240,7 +234,7 @@ class DaskGaussianProcessRegressor(MultiOutputMixin, RegressorMixin, DaskEstimat
         mean: Any = None,
         client: Any = None,
     ) -> None:
-        _keep(self, locals())
+        self._keep(locals())
 
     def _ordinary(self) -> Any:
         return GaussianProcessRegressor

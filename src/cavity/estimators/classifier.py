@@ -146,24 +146,7 @@ class GaussianProcessClassifier(ClassProcess):
         inducing_points: Any = None,
         mean: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.max_iter_predict = max_iter_predict
-        self.warm_start = warm_start
-        self.copy_X_train = copy_X_train
-        self.random_state = random_state
-        self.multi_class = multi_class
-        self.n_jobs = n_jobs
-        self.inference = inference
-        self.likelihood = likelihood
-        self.tol = tol
-        self.verbose = verbose
-        self.hyperprior = hyperprior
-        self.average_hyperparameters = average_hyperparameters
-        self.n_inducing = n_inducing
-        self.inducing_points = inducing_points
-        self.mean = mean
+        self._keep(locals())
 
     # Where a warm start begins, for each binary problem.
     _thetas: Sequence[Array] = ()

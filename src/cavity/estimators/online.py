@@ -120,17 +120,7 @@ class OnlineGaussianProcessClassifier(ClassifierMixin, OnlineEstimator):  # type
         random_state: Any = None,
         tol: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.likelihood = likelihood
-        self.budget = budget
-        self.novelty = novelty
-        self.forget = forget
-        self.sweeps = sweeps
-        self.warmup = warmup
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.random_state = random_state
-        self.tol = tol
+        self._keep(locals())
 
     def partial_fit(
         self,

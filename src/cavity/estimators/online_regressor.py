@@ -85,18 +85,7 @@ class OnlineGaussianProcessRegressor(RegressorMixin, OnlineEstimator):  # type: 
         tol: Any = None,
         likelihood: Any = "gaussian",
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.budget = budget
-        self.novelty = novelty
-        self.forget = forget
-        self.sweeps = sweeps
-        self.warmup = warmup
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.random_state = random_state
-        self.tol = tol
-        self.likelihood = likelihood
+        self._keep(locals())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Learn more rows of the stream, as in `fit`; a call that fails changes nothing."""

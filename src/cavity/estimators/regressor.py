@@ -156,23 +156,7 @@ class GaussianProcessRegressor(TargetProcess):
         likelihood: Any = "gaussian",
         mean: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
-        self.inference = inference
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.hyperprior = hyperprior
-        self.average_hyperparameters = average_hyperparameters
-        self.n_inducing = n_inducing
-        self.inducing_points = inducing_points
-        self.likelihood = likelihood
-        self.mean = mean
+        self._keep(locals())
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None

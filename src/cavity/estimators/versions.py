@@ -34,6 +34,10 @@ class OtherVersionWarning(InconsistentVersionWarning):  # type: ignore[misc]
 class VersionedEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator whose pickles name their version; those of a newer one are refused."""
 
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Make each argument of the constructor the attribute of its name."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         state.pop(_LOCK, None)
