@@ -70,7 +70,7 @@ def solve_lower(L: Array, b: Array, *, transpose: bool = False) -> Array:
 
 @by_library(lambda L: solve_lower(L, identity(L)), torch=accelerators.invert_lower)
 def invert_lower(L: Array) -> Array:
-    """Return L⁻¹ of a lower triangular L; consumes L, unless it is read-only (from a mapped file)."""
+    """Return L⁻¹ of a lower triangular L; consumes L, unless it is mapped read-only from a file."""
     L = L if L.flags.writeable else L.copy()
     # LAPACK's own is slow up to n ≈ 1000.
     return accelerators.invert_halves(L, _small_inverse, _corner, small=64)
