@@ -399,3 +399,22 @@ def test_a_logit_is_never_sharper_than_its_steepest_place(variance):
     assert np.all(tau >= 0.0)
     # What 1 + d2 v, down to 4/v, keeps of its digits.
     assert np.all(tau <= 0.25 * (1.0 + 1e-15 * variance))
+
+
+@pytest.mark.parametrize(("m", "v"), [(-2.5e7, 3.3e7), (-7e7, 9.5e7), (-2e5, 1e6), (-3e7, 1e9)])
+def test_sites_of_labels_under_enormous_cavities(m, v):
+    """A site's precision is what the tilted variance, a millionth of the cavity's, leaves."""
+    peak = mp.findroot(lambda f: (m - f) / v + 1 / (1 + mp.exp(f)), 0.0)
+
+    def density(f):
+        return mp.exp((peak - m) ** 2 / (2 * v) - (f - m) ** 2 / (2 * v)) / (1 + mp.exp(-f))
+
+    ends = [peak + k for k in (-2000, -400, -100, -30, -10, 0, 10, 30, 100, 400, 2000)]
+    with mp.workdps(DIGITS):
+        z, first, second = (mp.quad(lambda f: f**k * density(f), ends) for k in range(3))  # noqa: B023
+        variance = second / z - (first / z) ** 2
+        tau = float(1 / variance - 1 / mp.mpf(v))
+    c = marginals([(m, v)])
+    site = match(c, Logit().tilted(np.array([1.0]), c))
+    # The first order in the ratio of the variances.
+    assert_allclose(site.tau[0], tau, rtol=1e-5)

@@ -157,6 +157,8 @@ def _together(
 
 def _agree(q: Marginals, one: Sites, other: Sites) -> bool:
     """Whether two sites change a marginal in nearly the same way."""
+    if not float(q.variance[0]) > 0.0:
+        return True
     a, b = _after(q, one), _after(q, other)
     moved = math.sqrt(float(q.variance[0])) + abs(float(b.mean[0] - q.mean[0]))
     near = abs(float(a.mean[0] - b.mean[0])) <= _BENT * moved

@@ -22,6 +22,10 @@ from cavity.sites import Marginals, Moments
 
 # The relative error of 1/(1+x) is 5.8^−n, that of 1/(1+x)³ some n⁴ times as much.
 _DEGREE = 28
+# Share of the cavity's variance below which the tilted variance V is better by the first order of
+# the cavity's shape, which is off by less than 1e-5 of V there. The general form has an error of up
+# to 1e-7 of the cavity's variance.
+_NARROW = 1e-4
 
 
 def _reciprocal(n: int) -> Array:
@@ -155,6 +159,7 @@ class Logit(Likelihood, name="logit"):
         agrees = y * c.mean > 0.0
         pairs = zip(_tilted_above(avg), _tilted_below(avg), strict=True)
         log_z, d1, d2 = (xp.where(agrees, a, b) for a, b in pairs)
+        d2 = _bend_of_wide(y * c.mean, c.variance, d2)
         # No label is sharper than at the steepest place of σ: rounding must not make it so.
         sharpest = -1.0 / (4.0 + c.variance)
         return Moments(log_z, y * d1, xp.minimum(xp.maximum(d2, sharpest), 0.0 * d2))
@@ -167,6 +172,22 @@ class Logit(Likelihood, name="logit"):
         scale = xp.exp(avg.log_scale)
         d1 = xp.where(u > 0.0, scale * avg.s1, 1.0 - scale * avg.s1)
         return Moments(_negative_part(u, v) - scale * avg.log, y * d1, -scale * avg.slope)
+
+
+def _bend_of_wide(m: Array, v: Array, d2: Array) -> Array:
+    """Return d2 = (V/v − 1)/v with the digits of V/v, where that is small and m is negative.
+
+    The tilted density is then e^{af} σ(f) with a = m/v, but for a factor e^{−f²/2v}. Without it
+    log ∫ is log(π/sin πa), which has the cumulants of f; the factor is taken to first order.
+    """
+    xp = namespace(m)
+    a = -m / v
+    inside = clip(a, low=1e-4, high=1.0 - 1e-4)
+    s, c = xp.sin(math.pi * inside), xp.cos(math.pi * inside)
+    k1, k2 = -math.pi * c / s, (math.pi / s) ** 2
+    k3, k4 = 2.0 * k1 * k2, 2.0 * k2**2 * (1.0 + 2.0 * c**2)
+    V = k2 - (2.0 * k1 * k3 + k4 + 2.0 * k2**2) / (2.0 * v)
+    return xp.where((a == inside) & (k2 < _NARROW * v), (V / v - 1.0) / v, d2)
 
 
 def _negative_part(m: Array, v: Array) -> Array:

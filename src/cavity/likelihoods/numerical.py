@@ -132,7 +132,7 @@ def tilted(lik: Likelihood, y: Array, c: Marginals) -> Moments:
         log_z = tilt.peak + xp.log(norm / scale)
         near_one = tilt.near_one & (xp.abs(log_z) < 0.5)
         log_z = xp.where(near_one, xp.log1p(rest / scale), log_z)
-    t, tt, dg, g, gg = (average / norm for average in averages)
+        t, tt, dg, g, gg = (average / norm for average in averages)
     sharp, sd = -dg * tilt.v > 1.0, xp.sqrt(tilt.v)
     d1 = xp.where(sharp, (tilt.offset / sd + t) / sd, tilt.slope + g)
     d2 = xp.where(sharp, (tt - t * t - 1.0) / tilt.v, dg + (gg - g * g))
