@@ -8,13 +8,16 @@ from farm import coverage, streams
 from farm.page import page
 from farm.record import Record, summary
 
+from cavity.online.block import Block
+
 
 @pytest.mark.parametrize("name", streams.STREAMS)
 def test_streams_do_not_drift(name):
     """After as many updates as a test has time for, the posterior is the exact one."""
     found = streams.drift(name, 64_000)
     # The page has ten million: errors grow with the square root of the number at most.
-    assert max(found.get(part, 0.0) for part in ("mean", "deviation", "sum")) < 1e-8
+    assert max(found["mean"], found["deviation"]) < 1e-8
+    assert min(found["mean"], found["deviation"]) > 0.0
 
 
 def test_a_stream_that_drifts_would_be_seen(monkeypatch):
@@ -23,6 +26,20 @@ def test_a_stream_that_drifts_would_be_seen(monkeypatch):
     more = lambda self, places, y: learn(self, places, 1.0001 * y)  # noqa: E731
     monkeypatch.setattr(streams._Exact, "learn", more)
     assert streams.drift("numbers", 64_000)["mean"] > 1e-6
+
+
+@pytest.mark.parametrize("part", ["mean", "cov"])
+def test_a_stream_of_labels_that_drifts_would_be_seen(monkeypatch, part):
+    """A hundred-millionth with every block, in means or covariances, is found out."""
+    learn = Block.learn
+
+    def drifting(self, posterior, count):
+        found = learn(self, posterior, count)
+        return found._replace(**{part: getattr(found, part) * (1.0 + 1e-8)})
+
+    monkeypatch.setattr(Block, "learn", drifting)
+    found = streams.drift("labels", 64_000)
+    assert found["mean" if part == "mean" else "deviation"] > 1e-6
 
 
 def test_the_page_has_what_was_measured(tmp_path):
