@@ -12,14 +12,7 @@ _GONE = {
 
 
 def gone(module: str) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__`` that says how to take over what is in such a pickle.
-
-    >>> from cavity.online import state
-    >>> state.State  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    ValueError: A pickle of cavity 0.1 cannot be opened by cavity ...: fit the model again...
-    """
+    """Return a module's ``__getattr__`` that says how to take over what is in such a pickle."""
 
     def refuse(name: str) -> Any:
         if name not in _GONE:

@@ -257,11 +257,8 @@ class DensePosterior:
         return K_star_star - matmul(half.T, half)
 
     def whitened(self, V: Array) -> Array:
-        """Return L⁻¹ S V, whose products are what the sites take off covariances V.
-
-        Always by the inverse: a solution by L is rounded otherwise, and the digits of a prediction
-        must not depend on what was asked before.
-        """
+        """Return L⁻¹ S V, whose products are what the sites take off covariances V."""
+        # Always by L⁻¹: digits of a prediction must not depend on what was asked before.
         return lower_product(self._factor.inverse, self._s[:, None] * V)
 
     def covariance(self) -> Array:
