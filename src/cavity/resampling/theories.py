@@ -81,8 +81,9 @@ def cavity_theory(
         d1, square, d2, with_field = average_over_fields(slopes, c.R, c.V, nodes)
         # How d1 follows the field on average: its derivative, by Stein's lemma.
         d_chi = with_field / c.V if responds else d2
-        # An outlier lets go of a prediction that moves off: it is left to hold nothing.
-        return _sites(c, d1, square, d2, np.minimum(d_chi, np.inf if concave else 0.0))
+        # An outlier lets go of a prediction that moves off, and on the way any label may: it is
+        # left to hold nothing.
+        return _sites(c, d1, square, d2, np.minimum(d_chi, 0.0))
 
     return sites
 
