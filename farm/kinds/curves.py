@@ -20,7 +20,7 @@ _FIELDS = ("test_error", "test_log_loss", "pool_error", "posterior_variance")
 _POINTS = ("point_error", "point_log_loss", "point_doubt", "point_mean", "point_variance")
 _RISE, _RISE_OF_VARIANCE = 0.1, 0.02
 """By how much an average over more rows may seem higher, by the theory's own error."""
-_REPEATS = 40
+_REPEATS = 400
 """Refits that say whether it really is higher."""
 
 
