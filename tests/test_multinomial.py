@@ -136,6 +136,16 @@ def test_quadrants_in_two_ways(size):
     assert_allclose(quick[same], by_quadrature(h, rho)[same], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_correlations_rounded_beyond_one(sign):
+    """A correlation may be rounded to more than one: it counts as one."""
+    z, rho = np.array([[0.3, 0.8]]), np.array([sign])
+    assert np.abs(np.nextafter(rho, 2.0 * sign)) > 1.0
+    found = by_angle(z, np.nextafter(rho, 2.0 * sign))[0]
+    np.testing.assert_array_equal(found, by_angle(z, rho)[0])
+    assert np.all(np.isfinite(found))
+
+
 def test_quadrants_of_classes_need_no_quadrature():
     """For class values that vary alike, the quick way serves nearly all."""
     codes, q = random_classes(3, 3000, 5, 0.3)
