@@ -10,8 +10,8 @@ __all__ = ["page"]
 _HEAD = """# Reliability
 
 Hostile but legal problems, long streams, kills, interrupts and strange input: what went wrong, counted. `make reliability`
-measures all of it and writes this page; `make farm` solves further problems. What ever failed is kept in `farm/cases` and is
-solved again by the tests.
+measures all of it and writes this page; `make farm` solves further problems. A problem of each kind of fault that has been mended
+is kept in `farm/cases` and solved again by the tests; what is still open is listed.
 """
 
 

@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
 
 def _problems(plan: Plan) -> Any:
-    done = solve_all(0, plan.problems, plan.jobs, keep_failures=True, again=True)
+    done = solve_all(0, plan.problems, plan.jobs, again=True)
     return summary(done.values())
 
 
