@@ -58,10 +58,15 @@ def _ask(
         ledger.guard(of, partial(questions[name], ledger, f"{name} {of}", found, case))
 
 
+def _infinite(found: Any, warned: list[str]) -> bool:
+    """Whether rates are beyond the largest float, and it has been said."""
+    return bool(warned) and not np.any(np.isnan(found)) and not np.all(np.isfinite(found))
+
+
 def _intervals(ledger: Ledger, of: str, model: Any, case: Case) -> None:
     """Require the lower end below the upper one, and a higher level to be wider."""
-    ends, _ = ledger.run(of, lambda: model.predict_interval(case.X_new, _LEVEL))
-    if ends is None or not ledger.finite(of, "ends", ends):
+    ends, warned = ledger.run(of, lambda: model.predict_interval(case.X_new, _LEVEL))
+    if ends is None or _infinite(ends, warned) or not ledger.finite(of, "ends", ends):
         return
     ledger.require(np.all(ends[0] <= ends[1]), "lower end above the upper", of, ends)
     wider, _ = ledger.run(of, lambda: model.predict_interval(case.X_new, _LEVEL + 0.15))
@@ -75,7 +80,7 @@ def _quantiles(ledger: Ledger, of: str, model: Any, case: Case) -> None:
     """Quantiles are numbers in the order of their levels."""
     levels = [0.05, 0.3, 0.5, 0.9]
     found, warned = ledger.run(of, lambda: model.predict_quantiles(case.X_new, levels))
-    if found is None or (warned and not np.any(np.isnan(found))):
+    if found is None or _infinite(found, warned):
         return
     if ledger.finite(of, "quantiles", found):
         ledger.require(np.all(np.diff(found, axis=-1) >= 0.0), "order of quantiles", of, found)
@@ -91,8 +96,11 @@ def _gradients(ledger: Ledger, of: str, model: Any, case: Case) -> None:
 
 def _draws(ledger: Ledger, of: str, model: Any, case: Case) -> None:
     """Require as many draws as asked for, and the same ones again."""
-    both = [ledger.run(of, lambda: model.sample_y(case.X_new, 3, 0)).value for _ in range(2)]
-    if both[0] is not None and ledger.finite(of, "draws", both[0]):
+    runs = [ledger.run(of, lambda: model.sample_y(case.X_new, 3, 0)) for _ in range(2)]
+    both = [run.value for run in runs]
+    if both[0] is None or _infinite(both[0], runs[0].warned):
+        return
+    if ledger.finite(of, "draws", both[0]):
         ledger.require(both[0].shape[:1] == (_NEW,), "shape of draws", of, both[0].shape)
         ledger.require(np.array_equal(*both), "the same seed draws otherwise", of)
 

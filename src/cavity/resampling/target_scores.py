@@ -13,8 +13,9 @@ from cavity.resampling.scores import NODES, Losses, Scores, drawn, target_scores
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
 
-_LARGEST = 1e100
-"""Errors are counted up to this, as targets are."""
+_LARGEST = 1e50
+"""Predictions of rates and their errors are counted up to this: what asks for their spread squares
+the squares."""
 
 
 class RegressionScores(Scores):
@@ -57,8 +58,7 @@ class RegressionScores(Scores):
         return np.asarray(sum(p * self._average(part, self._square)[0] for p, part in c.mixture))
 
     def _square(self, q: Marginals) -> tuple[Array]:
-        # A mean e^(m + v/2) of few rows may be beyond all numbers, and its square even sooner.
-        return (np.clip(self.prediction([q]) - self.truth, -_LARGEST, _LARGEST) ** 2,)
+        return ((self.prediction([q]) - self.truth) ** 2,)
 
     def _average(self, c: Averages, what: Any) -> list[Array]:
         """Return averages of what is given of marginals, over their means."""
@@ -105,7 +105,7 @@ class RegressionScores(Scores):
     def _expected(self, q: Marginals, shift: Any) -> Array:
         """Return E[y], in the user's units."""
         base, at = self.pools[0].likelihood.bare, Marginals(q.mean + shift, q.variance)
-        mean = at.mean if base.quadratic else base.response(at).mean
+        mean = at.mean if base.quadratic else np.minimum(base.response(at).mean, _LARGEST)
         return np.asarray(self.origin + self.scale * mean)
 
     def predicted(
