@@ -136,6 +136,19 @@ def test_quadrants_in_two_ways(size):
     assert_allclose(quick[same], by_quadrature(h, rho)[same], rtol=1e-10, atol=1e-12)
 
 
+def test_rounded_covariances_of_classes():
+    """Under a huge prior differences of classes may have variances below zero: rounding."""
+    shared = 4.3e12 * np.ones((5, 5))
+    noise = np.random.default_rng(0).normal(size=(40, 5, 5))
+    covariance = shared + 1e8 * (noise + noise.swapaxes(1, 2))
+    mean = 1e6 * np.random.default_rng(1).normal(size=(40, 5))
+    proba = np.exp(class_log_proba(ClassMarginals(mean, covariance)))
+    assert np.all(np.isfinite(proba))
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+    # Most means are hundreds of deviations apart.
+    assert np.mean(proba.argmax(axis=1) == mean.argmax(axis=1)) > 0.9
+
+
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_correlations_rounded_beyond_one(sign):
     """A correlation may be rounded to more than one: it counts as one."""
