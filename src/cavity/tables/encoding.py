@@ -118,9 +118,10 @@ def too_large(
     value: float, source: str, name: str, row: int, largest: float = LARGEST
 ) -> TableError:
     """Return the error that a number of a table is too large."""
+    remedy = "leave the column out with --drop" if largest == LARGEST else "write it in other units"
     problem = (
         f"{value:g} is beyond ±{largest:g}, too large to compute with: correct it, leave it empty, "
-        "or leave the column out with --drop."
+        f"or {remedy}."
     )
     return TableError(source, problem, column=name, row=row)
 
