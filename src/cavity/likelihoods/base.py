@@ -282,6 +282,11 @@ def draw_labels(log_p: Array, rng: np.random.Generator) -> Array:
     return same_kind(np.where(rng.random(p.shape) < p, 1.0, -1.0), log_p)
 
 
+def forwarded(name: str) -> Any:
+    """Return a property of a likelihood made of another that is the same as that one's."""
+    return property(lambda made: getattr(made.base, name), doc="As for the likelihood itself.")
+
+
 def take(parameter: Any, rows: slice) -> Any:
     """Return the entries of a parameter that may be one for all examples or one for each."""
     return parameter[rows] if getattr(parameter, "ndim", 0) else parameter

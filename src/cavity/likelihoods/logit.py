@@ -180,7 +180,8 @@ def _bend_of_wide(m: Array, v: Array, d2: Array) -> Array:
     The tilted density is then e^{af} σ(f) with a = m/v, but for a factor e^{−f²/2v}. Without it
     log ∫ is log(π/sin πa), which has the cumulants of f; the factor is taken to first order.
     """
-    xp = namespace(m)
+    # No cavity is wide below one.
+    xp, v = namespace(m), clip(v, low=1.0)
     a = -m / v
     inside = clip(a, low=1e-4, high=1.0 - 1e-4)
     s, c = xp.sin(math.pi * inside), xp.cos(math.pi * inside)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cavity.arrays import Array
 from cavity.likelihoods import numerical
-from cavity.likelihoods.base import Likelihood, require_positive, take
+from cavity.likelihoods.base import Likelihood, forwarded, require_positive, take
 from cavity.sites import Marginals, Moments
 
 
@@ -27,43 +27,20 @@ class Powered(Likelihood):
     base: Likelihood
     eta: Array | float
 
+    support = forwarded("support")
+    quadratic = forwarded("quadratic")
+    concave = forwarded("concave")
+    names = forwarded("names")
+    theta = forwarded("theta")
+    bounds = forwarded("bounds")
+
     def __post_init__(self) -> None:
         require_positive("eta", self.eta)
-
-    @property
-    def support(self) -> str:
-        """As for the likelihood itself."""
-        return self.base.support
 
     @property
     def offers(self) -> frozenset[str]:
         """As for the likelihood itself; tilted moments only if it is log-concave."""
         return self.base.offers if self.base.concave else self.base.offers - {"tilted"}
-
-    @property
-    def quadratic(self) -> bool:
-        """As for the likelihood itself."""
-        return self.base.quadratic
-
-    @property
-    def concave(self) -> bool:
-        """As for the likelihood itself."""
-        return self.base.concave
-
-    @property
-    def names(self) -> list[str]:
-        """As for the likelihood itself."""
-        return self.base.names
-
-    @property
-    def theta(self) -> Array:
-        """As for the likelihood itself."""
-        return self.base.theta
-
-    @property
-    def bounds(self) -> Array:
-        """As for the likelihood itself."""
-        return self.base.bounds
 
     def with_theta(self, theta: Array) -> Likelihood:
         """Return the power of the likelihood with other parameters."""

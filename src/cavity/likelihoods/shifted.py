@@ -10,7 +10,7 @@ import numpy as np
 
 from cavity.arrays import Array, same_kind
 from cavity.arrays.differences import slope
-from cavity.likelihoods.base import STEP, Likelihood, take
+from cavity.likelihoods.base import STEP, Likelihood, forwarded, take
 from cavity.sites import Marginals, Moments
 
 
@@ -65,6 +65,13 @@ class Shifted(Likelihood):
     trend: Trend | None = None
     h: Any = None
 
+    open_ends = forwarded("open_ends")
+    support = forwarded("support")
+    offers = forwarded("offers")
+    quadratic = forwarded("quadratic")
+    concave = forwarded("concave")
+    noise_variance = forwarded("noise_variance")
+
     @classmethod
     def rows(
         cls, base: Likelihood, X: Any, offset: Any = 0.0, trend: Trend | None = None
@@ -73,11 +80,6 @@ class Shifted(Likelihood):
         if trend is not None:
             return cls(base, offset, trend, trend.features(X))
         return cls(base, offset) if np.any(offset) else base
-
-    @property
-    def open_ends(self) -> frozenset[tuple[str, str]]:  # type: ignore[override]
-        """As for the likelihood itself."""
-        return self.base.open_ends
 
     @property
     def bare(self) -> Likelihood:
@@ -103,31 +105,6 @@ class Shifted(Likelihood):
 
     def _moved(self, q: Marginals) -> Marginals:
         return Marginals(self._at(q.mean), q.variance)
-
-    @property
-    def support(self) -> str:
-        """As for the likelihood itself."""
-        return self.base.support
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As for the likelihood itself."""
-        return self.base.offers
-
-    @property
-    def quadratic(self) -> bool:
-        """As for the likelihood itself."""
-        return self.base.quadratic
-
-    @property
-    def concave(self) -> bool:
-        """As for the likelihood itself."""
-        return self.base.concave
-
-    @property
-    def noise_variance(self) -> Any:  # type: ignore[override]
-        """As for the likelihood itself."""
-        return self.base.noise_variance
 
     @property
     def names(self) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cavity.model_selection.forecast import Forecast, one_goal
+from cavity.resampling.scores import LARGEST_TARGET, SMALLEST_SPREAD
 
 _OF_TARGETS = ("rmse", "r2")
 
@@ -61,6 +62,11 @@ def goal_of(curve: Any, **goals: float | None) -> StatedGoal:
     positive = name in ("error", "rmse") or (name == "log_loss" and curve.classes is not None)
     if positive and value <= 0.0:
         raise ValueError(f"The goal {name}={value!r} must be above zero, as no model is perfect.")
+    if name == "rmse" and not SMALLEST_SPREAD < value < LARGEST_TARGET:
+        raise ValueError(
+            f"The goal rmse={value!r} must be between {SMALLEST_SPREAD:g} and {LARGEST_TARGET:g}, "
+            "as the errors of targets are."
+        )
     if name == "error" and curve.classes is not None and value >= 1.0:
         raise ValueError(f"An error rate is a share below 1; got the goal error={value!r}.")
     if name == "r2" and value >= 1.0:

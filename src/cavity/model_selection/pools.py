@@ -44,7 +44,7 @@ from cavity.resampling import (
     check_size,
 )
 from cavity.resampling.pool import Examples
-from cavity.resampling.scores import Losses, class_scores
+from cavity.resampling.scores import Losses, checked_units, class_scores
 
 DEFAULT_SIZES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _WHAT = "Learning curves need"
@@ -340,7 +340,7 @@ def _labels(model: Any, X: Any, y: Any) -> Array:
         y = np.asarray(y, dtype=np.float64)
         if y.ndim != 1:
             raise ValueError(f"Learning curves need one target; y has shape {y.shape}.")
-        return y
+        return checked_units(y)
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
         raise ValueError(

@@ -190,7 +190,7 @@ def _of_targets(unseen: Unseen, train: Array) -> Summary:
     return {
         "rows": len(y),
         "rmse": rmse,
-        "rmse_se": standard_error(losses.error) / (2 * rmse),
+        "rmse_se": standard_error(losses.error) / (2 * rmse) if rmse > 0.0 else math.nan,
         "mae": float(np.mean(np.sqrt(losses.error))),
         # A single row has no R².
         "r2": float(1.0 - losses.error.mean() / y.var()) if y.var() > 0.0 else math.nan,

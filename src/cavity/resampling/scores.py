@@ -22,6 +22,9 @@ REACH = 8.0
 SMALLEST = 1e-300
 # Smaller differences between predictions are rounding.
 TIE = 1e-12
+LARGEST_TARGET, SMALLEST_SPREAD = 1e50, 1e-50
+"""Scatter of squared errors is made of fourth powers, which for such targets are far from the ends
+of the floats."""
 # Fine enough for a function that jumps.
 _SPACING = 0.02
 
@@ -38,6 +41,18 @@ class Losses(NamedTuple):
     log_loss: Array
     brier: Array | None = None
     support: Array = None
+
+
+def checked_units(y: Array) -> Array:
+    """Return targets; a ValueError if their errors have no fourth power."""
+    largest, spread = np.max(np.abs(y), initial=0.0), np.ptp(y) if len(y) else 0.0
+    if largest > LARGEST_TARGET or 0.0 < spread < SMALLEST_SPREAD:
+        found = f"reach {largest:.3g}" if largest > 1.0 else f"differ by at most {spread:.3g}"
+        raise ValueError(
+            f"Learning curves need fourth powers of errors, and the targets {found}: use units in "
+            f"which they lie within {LARGEST_TARGET:g} and differ by {SMALLEST_SPREAD:g} or more."
+        )
+    return y
 
 
 def class_scores(log_p: Array, codes: Array) -> Losses:

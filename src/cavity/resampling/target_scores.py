@@ -9,13 +9,9 @@ from scipy.special import logsumexp
 from cavity.arrays import Array
 from cavity.likelihoods import surprise
 from cavity.resampling.pool import Averages, Targets
-from cavity.resampling.scores import NODES, Losses, Scores, drawn, target_scores
+from cavity.resampling.scores import LARGEST_TARGET, NODES, Losses, Scores, drawn, target_scores
 from cavity.resampling.theories import average_over_fields
 from cavity.sites import Marginals
-
-_LARGEST = 1e50
-"""Predictions of rates and their errors are counted up to this: what asks for their spread squares
-the squares."""
 
 
 class RegressionScores(Scores):
@@ -105,7 +101,8 @@ class RegressionScores(Scores):
     def _expected(self, q: Marginals, shift: Any) -> Array:
         """Return E[y], in the user's units."""
         base, at = self.pools[0].likelihood.bare, Marginals(q.mean + shift, q.variance)
-        mean = at.mean if base.quadratic else np.minimum(base.response(at).mean, _LARGEST)
+        # Of few rows it may be beyond all numbers; what asks for its spread squares the squares.
+        mean = at.mean if base.quadratic else np.minimum(base.response(at).mean, LARGEST_TARGET)
         return np.asarray(self.origin + self.scale * mean)
 
     def predicted(

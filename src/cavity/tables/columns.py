@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from cavity.arrays import Array
+from cavity.resampling.scores import LARGEST_TARGET, SMALLEST_SPREAD
 from cavity.tables.encoding import Role, numbers_of, too_large
 from cavity.tables.facts import MOST_VALUES, MOSTLY, ColumnFacts, all_different
 from cavity.tables.notation import ANY_AMOUNT
@@ -156,15 +157,21 @@ def labels_of(
         order = order or (table.order if target == table.target else ())
         y, classes = _classes(column.filter(known), table.source, task, order)
     else:
-        y = numbers_of(column, table.source)[known]
+        y = numbers_of(column, table.source, largest=LARGEST_TARGET)[known]
         _refuse_as_numbers(y, rows, task, table.source, target)
     return Labels(rows, y, classes, target, task, note)
 
 
 def _refuse_as_numbers(y: Array, rows: Array, task: str, source: str, target: str) -> None:
-    """Raise an error if nothing varies, or if a count is none."""
+    """Raise an error if nothing varies, or hardly, or if a count is none."""
     if np.ptp(y) == 0.0:
         problem = f"every row has the value {y[0]:g}; there is nothing to predict."
+        raise TableError(source, problem, column=target)
+    if np.ptp(y) < SMALLEST_SPREAD:
+        problem = (
+            f"its values differ by at most {np.ptp(y):.3g}, too little to compute with: write it "
+            f"in units in which they differ by {SMALLEST_SPREAD:g} or more."
+        )
         raise TableError(source, problem, column=target)
     wrong = np.flatnonzero((y < 0.0) | (y % 1.0 != 0.0))
     if task == "counts" and len(wrong):

@@ -94,10 +94,11 @@ class Category:
         return [self.decode(row) for row in inputs], inputs
 
 
-def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
+def numbers_of(column: pl.Series, source: str, first: int = 0, largest: float = LARGEST) -> Array:
     """Return a column as floats with NaN where it is missing or infinite; refuse what is neither.
 
-    The column begins in this row of its table, counted from zero.
+    The column begins in this row of its table, counted from zero. A number beyond the largest is
+    refused, too.
     """
     floats = column.cast(pl.Float64, strict=False)
     stray = floats.is_null() & column.is_not_null()
@@ -107,17 +108,20 @@ def numbers_of(column: pl.Series, source: str, first: int = 0) -> Array:
         raise TableError(source, problem, column=column.name, row=first + row + 1)
     values = floats.to_numpy().astype(np.float64)
     values[~np.isfinite(values)] = np.nan
-    beyond = np.flatnonzero(np.abs(values) > LARGEST)
+    beyond = np.flatnonzero(np.abs(values) > largest)
     if len(beyond):
-        raise too_large(values[beyond[0]], source, column.name, first + beyond[0] + 1)
+        raise too_large(values[beyond[0]], source, column.name, first + beyond[0] + 1, largest)
     return values
 
 
-def too_large(value: float, source: str, name: str, row: int) -> TableError:
+def too_large(
+    value: float, source: str, name: str, row: int, largest: float = LARGEST
+) -> TableError:
     """Return the error that a number of a table is too large."""
+    remedy = "leave the column out with --drop" if largest == LARGEST else "write it in other units"
     problem = (
-        f"{value:g} is beyond ±{LARGEST:g}, too large to compute with: correct it, leave it empty, "
-        "or leave the column out with --drop."
+        f"{value:g} is beyond ±{largest:g}, too large to compute with: correct it, leave it empty, "
+        f"or {remedy}."
     )
     return TableError(source, problem, column=name, row=row)
 

@@ -10,7 +10,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from cavity.arrays import Array
-from cavity.resampling.scores import class_scores, target_scores
+from cavity.resampling.scores import LARGEST_TARGET, class_scores, target_scores
 from cavity.tables.encoding import numbers_of
 
 _BINS = 10
@@ -180,7 +180,7 @@ class TargetMarks(Marks):
         self._take(y, mean, target_scores(mean, std**2, y).log_loss, inside)
 
     def _known(self, answers: pl.Series, known: Array) -> Array:
-        return numbers_of(answers.alias(self._name), self._source, self._row)[known]
+        return numbers_of(answers.alias(self._name), self._source, self._row, LARGEST_TARGET)[known]
 
     def _take(self, y: Array, mean: Array, log_loss: Array, inside: Array) -> None:
         off = np.abs(y - mean)
