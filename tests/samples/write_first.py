@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from cavity.report.model import Settings, fit_model
-from cavity.report.modelfile import load_model, save_model
-from cavity.report.prepare import prepare
-from cavity.report.table import Table
 from sklearn.gaussian_process.kernels import RBF
 from tests.samples import HERE, KERNEL, answer, columns, data, place, targets
 
@@ -61,6 +57,12 @@ def streams() -> dict[str, Any]:
 
 def main() -> None:
     """Write all samples of version 0.1.0."""
+    # Rooms that only that version has.
+    from cavity.report.model import Settings, fit_model
+    from cavity.report.modelfile import load_model, save_model
+    from cavity.report.prepare import prepare
+    from cavity.report.table import Table
+
     folder = HERE / __version__
     folder.mkdir(exist_ok=True)
     answers = {}
