@@ -10,8 +10,8 @@ __all__ = ["page"]
 _HEAD = """# Reliability
 
 Hostile but legal problems, long streams, kills, interrupts and strange input: what went wrong, counted. `make reliability`
-measures all of it and writes this page; `make farm` solves further problems. A problem of each kind of fault that has been mended
-is kept in `farm/cases` and solved again by the tests; what is still open is listed.
+measures all of it and writes this page; `make farm` solves further problems. Problems whose faults have been mended are kept in
+`farm/cases`, one of each kind that is quickly solved, and the tests solve them again; what is still open is listed.
 """
 
 
@@ -123,7 +123,7 @@ def _kills(found: dict[str, Any]) -> str:
     return f"""## Killed writers and workers
 
 A writer is killed before and after each of its system calls. The file is then the old or the new one; what else the writer has
-left goes with the next write.
+left goes when the same path is written next.
 
 {_table(["written", "kills", "old file", "new file", "lost", "scraps left"], rows)}
 Of {workers["kills"]:,} tunings in several processes, one of which was killed, {workers["as before"]:,} failed and left the model
