@@ -18,7 +18,7 @@ from cavity.priors import DensePrior
 from cavity.resampling import LAWS, Averages, BinaryScores, Pool, RegressionScores, solve_sizes
 from cavity.resampling.averaged import prior_cavities, solve_averages
 from cavity.resampling.scores import field_grid
-from cavity.resampling.theories import cavity_theory, eigenvalue_start, variational_theory
+from cavity.resampling.theories import cavity_theory, variational_theory
 from cavity.testing import check_curve, targets
 
 
@@ -122,24 +122,6 @@ def test_variational_out_of_bag_form(boston):
     assert_allclose(found.pool.V, V, rtol=1e-4)
     held_out = (V - np.diag(A) * ((R - small.y) ** 2 + V)) / (1.0 - np.diag(G) * u) ** 2
     assert_allclose(found.held_out.V, held_out, rtol=1e-4)
-
-
-def test_eigenvalue_start_is_close(boston):
-    """The eigenvalue start is exact for equal examples and saves iterations elsewhere."""
-    ring = np.cos(2.0 * np.pi * np.subtract.outer(np.arange(30), np.arange(30)) / 30.0)
-    pool = Pool(DensePrior(np.exp(ring - 1.0)), np.ones(30), Gaussian(0.1), np.full(30, 1 / 30))
-    draws = 20.0 * pool.share
-    start = eigenvalue_start(pool, draws)
-    found = solve_averages(pool, variational_theory(pool, draws), start, tol=1e-9, max_iter=200)
-    assert_allclose(start.G, found.held_out.G, rtol=1e-2)
-    draws = 2000.0 * boston.share
-    theory = variational_theory(boston, draws)
-    begin = {"eigen": eigenvalue_start(boston, draws), "prior": prior_cavities(boston.prior)}
-    steps = {
-        name: solve_averages(boston, theory, c, tol=1e-6, max_iter=100).n_iter
-        for name, c in begin.items()
-    }
-    assert steps["eigen"] < steps["prior"]
 
 
 @pytest.mark.parametrize("law", LAWS)

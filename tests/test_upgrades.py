@@ -7,7 +7,9 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.gaussian_process.kernels import RBF
 from tests.samples import HERE, KERNEL, NEW, answer, columns, data, place, targets
 
 from cavity import (
@@ -15,9 +17,10 @@ from cavity import (
     OnlineGaussianProcessClassifier,
     OnlineGaussianProcessRegressor,
     __version__,
+    learning_curve,
     storage,
 )
-from cavity.estimators import load
+from cavity.estimators import load, load_pickle
 from cavity.storage import StorageError
 
 VERSIONS = sorted(path.parent.name for path in HERE.glob("*/answers.json"))
@@ -41,7 +44,8 @@ def samples(suffix):
 
 TABLES = [(version, name) for version, name in samples("model") if name.startswith("table")]
 FILES = [one for one in samples("model") if one not in TABLES]
-FITTED = [(version, name) for version, name in samples("pickle") if name != "unfitted"]
+OTHERS = ("unfitted", "pipeline", "covariances")
+FITTED = [(version, name) for version, name in samples("pickle") if name not in OTHERS]
 
 
 def test_there_are_samples_of_the_first_version():
@@ -49,6 +53,7 @@ def test_there_are_samples_of_the_first_version():
     first = {name for version, name in samples("model") if version == FIRST}
     assert first == {*(f"table{kind}" for kind in targets(data()[1])), *STREAMS}
     assert len([name for version, name in FITTED if version == FIRST]) == 10
+    assert (HERE / FIRST / "pipeline.pickle").exists()
     assert len(ANSWERS[BETWEEN]["labels"]) == len(NEW)
 
 
@@ -82,11 +87,68 @@ def test_pickles_open(version, name):
 
 
 @pytest.mark.parametrize("name", [name for v, name in FITTED if v == FIRST])
-def test_pickles_of_the_first_version_say_what_to_do(name):
-    """Their classes are gone: one sentence names the version that opens them, and the way here."""
-    with pytest.raises(ValueError, match=r"open it with cavity 0\.1\.0") as caught:
-        pickle.loads(place(HERE / FIRST, name, "pickle").read_bytes())
+def test_pickles_of_the_first_version_open(name):
+    """They predict what they predicted, and again from a pickle of this version."""
+    path = place(HERE / FIRST, name, "pickle")
+    with pytest.raises(ValueError, match=r"open it with cavity\.estimators\.load_pickle") as caught:
+        pickle.loads(path.read_bytes())
     assert "\n" not in str(caught.value)
+    model = load_pickle(path)
+    for one in (model, pickle.loads(pickle.dumps(model))):
+        # The same numbers, added up in another order.
+        np.testing.assert_allclose(answer(one), ANSWERS[FIRST][name], rtol=1e-9)
+    X, f = data()
+    if name in STREAMS:
+        seen = model.n_seen_
+        codes = np.digitize(f, [-0.5, 0.5]) if "classes" in name else (f > 0.0).astype(int)
+        y = model.classes_[codes] if "classes_" in vars(model) else f
+        assert model.partial_fit(X, y).n_seen_ == seen + len(X)
+    else:
+        assert model.kernel == (RBF(1.0) if name in ("pairs", "targets") else KERNEL)
+        # Parameters are the user's, so that another fit is the former one.
+        again = clone(model).set_params(optimizer=None)
+        y = f if name in ("numbers", "targets") else f > 0.0
+        assert again.fit(X, y).get_params() == model.set_params(optimizer=None).get_params()
+
+
+def test_a_pipeline_of_the_first_version_opens():
+    """Estimators inside other objects are taken over, too; objects of others stay as they are."""
+    path = HERE / FIRST / "pipeline.pickle"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InconsistentVersionWarning)
+        found = load_pickle(path)
+    np.testing.assert_allclose(answer(found), ANSWERS[FIRST]["pipeline"], rtol=1e-9)
+
+
+def test_pickles_that_cannot_be_taken_over_say_so(tmp_path):
+    """A model of covariances needs another fit, and a damaged pickle is one; in one line each."""
+    with pytest.raises(StorageError, match=r"precomputed.*fit it again"):
+        load_pickle(HERE / FIRST / "covariances.pickle")
+    path = tmp_path / "cut"
+    path.write_bytes(place(HERE / FIRST, "labels", "pickle").read_bytes()[:2000])
+    with pytest.raises(StorageError, match="pickle") as caught:
+        load_pickle(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_pickles_of_this_version_open_as_well(tmp_path):
+    """Whatever has been pickled, one function opens it."""
+    X, f = data()
+    model = GaussianProcessClassifier(KERNEL, optimizer=None).fit(X, f > 0.0)
+    (tmp_path / "model").write_bytes(pickle.dumps(model))
+    again = load_pickle(tmp_path / "model")
+    np.testing.assert_array_equal(again.loo_proba_, model.loo_proba_)
+
+
+@pytest.mark.parametrize("name", ["loo_proba_", "evidence_correction_", "curve", "alpha_", "L_"])
+def test_what_needs_rows_says_so(name):
+    """What a model from a file cannot tell is refused in a sentence, however it is asked."""
+    kind = "numbers" if name in ("alpha_", "L_") else "labels"
+    model = load(place(HERE / BETWEEN, kind))
+    X, f = data()
+    labels = np.where(f > 0, "yes", "no")
+    with pytest.raises(ValueError, match="comes from a file"):
+        learning_curve(model, X, labels) if name == "curve" else getattr(model, name)
 
 
 def test_an_unfitted_estimator_of_the_first_version_opens():

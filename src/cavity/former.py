@@ -12,15 +12,14 @@ _GONE = {
 
 
 def gone(module: str) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__`` that says how to take over what is in such a pickle."""
+    """Return a module's ``__getattr__`` that says how to open such a pickle."""
 
     def refuse(name: str) -> Any:
         if name not in _GONE:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         raise ValueError(
-            f"A pickle of cavity 0.1 cannot be opened by cavity {__version__}, which has no {name}:"
-            " fit the model again, or, if it is of a stream, open it with cavity 0.1.0 and save it "
-            "to a file there."
+            f"This is a pickle of cavity 0.1, and cavity {__version__} has no {name}: open it with "
+            "cavity.estimators.load_pickle."
         )
 
     return refuse

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from cavity.estimators.classifier import GaussianProcessClassifier
+from cavity.estimators.earlier import load_pickle
 from cavity.estimators.online import OnlineGaussianProcessClassifier
 from cavity.estimators.online_regressor import OnlineGaussianProcessRegressor
 from cavity.estimators.regressor import GaussianProcessRegressor
@@ -16,6 +17,7 @@ __all__ = [
     "OnlineGaussianProcessClassifier",
     "OnlineGaussianProcessRegressor",
     "load",
+    "load_pickle",
     "save",
 ]
 

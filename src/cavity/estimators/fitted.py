@@ -337,3 +337,5 @@ def require_dense(model: FittedModel, name: str) -> None:
         raise AttributeError(
             f"{name} belongs to the covariances of all rows: leave out n_inducing."
         )
+    # A model from a file has no rows, and says so.
+    np.shape(model.processes[0].fits[0].problem.rows.y)

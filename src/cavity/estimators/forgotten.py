@@ -15,8 +15,9 @@ class ForgottenRows:
         """Refuse to visit any rows."""
         raise ValueError(self._WHY)
 
-    def collect(self, *_: Any) -> Any:
-        """Refuse to visit any rows."""
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # What copying and pickling look for.
+            raise AttributeError(name)
         raise ValueError(self._WHY)
 
     def drop(self, state: str) -> None:

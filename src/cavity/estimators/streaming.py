@@ -3,7 +3,7 @@
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any, Self
@@ -288,10 +288,14 @@ class OnlineEstimator(VersionedEstimator):
             self._validate_params()
             for name, value in labels_from_header(header).items():
                 setattr(self, name, value)
-            [fresh] = self._fresh([(self.kernel, self._model())])
-            about = fresh, self._count(), self._check_coded
-            self._memory = memory_from_file(header, arrays, *about)
+            self.remember(header, arrays)
         return self
+
+    def remember(self, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Take over what a file says has been learned."""
+        [fresh] = self._fresh([(self.kernel, self._model())])
+        about = fresh, self._count(), self._check_coded
+        self._memory = memory_from_file(header, arrays, *about)
 
 
 def _one_or_list(found: list[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 With u the noise of the class y itself, p(y|f) = E Π_{j≠y} Φ(f_y − f_j + u). Under f ~ N(m, V) this
 is the probability that C − 1 correlated Gaussians are all positive. An expectation propagation of
-its own, with one probit site for each other class, gives that and the tilted moments of f.
+its own, with one probit site for each other class, gives that.
 """
 
 from typing import NamedTuple
@@ -23,17 +23,6 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 _WEIGHTS = _WEIGHTS / np.sum(_WEIGHTS)
 
 
-class ClassMoments(NamedTuple):
-    """What a class label does to a Gaussian over the latent values of all classes."""
-
-    log_z: Array
-    """log E p(y|f), of shape (n,)."""
-    tilted: ClassMarginals
-    """Mean and covariance given the label."""
-    sites: Sites
-    """One site for each difference to another class, of shape (n, C − 1)."""
-
-
 class Orthant(NamedTuple):
     """The probability that g + noise > 0 in all entries, and what that says about g."""
 
@@ -42,44 +31,6 @@ class Orthant(NamedTuple):
     """Of g, given that."""
     covariance: Array
     sites: Sites
-
-
-def class_tilted(codes: Array, q: ClassMarginals) -> ClassMoments:
-    """Return log Z and the tilted moments of the multinomial probit, for each example.
-
-    Parameters
-    ----------
-    codes : array of shape (n,)
-        Class codes 0, ..., C − 1.
-    q : ClassMarginals
-        Gaussians over the C latent values of each example.
-
-    Returns
-    -------
-    ClassMoments
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cavity.likelihoods.multinomial import class_tilted
-    >>> from cavity.sites import ClassMarginals
-    >>> q = ClassMarginals(np.zeros((1, 4)), np.eye(4)[None])
-    >>> found = class_tilted(np.array([2]), q)
-    >>> found.log_z.round(2).tolist(), found.tilted.mean.round(2).tolist()
-    ([-1.39], [[-0.24, -0.24, 0.73, -0.24]])
-    """
-    m, V = q
-    A = contrasts(codes, m.shape[1])
-    g = differences(A, q)
-    found = orthant(g.mean, g.covariance)
-    # The label's pull α on g and its precision R; f moves by V A' of them.
-    tau, nu = found.sites
-    alpha = nu - tau * found.mean
-    R = tau[:, :, None] * (np.eye(tau.shape[1]) - found.covariance * tau[:, None, :])
-    VA = V @ A.swapaxes(1, 2)
-    mean = m + (VA @ alpha[:, :, None])[:, :, 0]
-    covariance = V - VA @ R @ VA.swapaxes(1, 2)
-    return ClassMoments(found.log_z, ClassMarginals(mean, covariance), found.sites)
 
 
 def class_log_proba(q: ClassMarginals, *, exact: bool = True) -> Array:
