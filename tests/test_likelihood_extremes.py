@@ -23,6 +23,8 @@ from cavity.likelihoods import (
     StudentT,
     numerical,
 )
+from cavity.likelihoods.normal import _excess_ratios
+from cavity.likelihoods.scale_mixture import _Precision
 from cavity.sites import Marginals, match
 
 DIGITS = 50
@@ -418,3 +420,26 @@ def test_sites_of_labels_under_enormous_cavities(m, v):
     site = match(c, Logit().tilted(np.array([1.0]), c))
     # The first order in the ratio of the variances.
     assert_allclose(site.tau[0], tau, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("t", "depth", "rtol"), [(4.0, 30, 3e-14), (10.0, 12, 1e-12)])
+def test_ratios_of_the_excess(t, depth, rtol):
+    """Ratios of the moments of what exceeds t, where the tail begins, beside mpmath's."""
+    with mp.workdps(40):
+        moments = [
+            mp.quad(lambda s, k=k: s**k * mp.exp(-t * s - s * s / 2), [0, 1, 4, mp.inf])
+            for k in range(5)
+        ]
+        truth = [float(moments[k] / (k * moments[k - 1])) for k in range(1, 5)]
+    # The fourth is worst: it is what the fixed point leaves after so many terms.
+    assert_allclose(_excess_ratios(np.array(t), depth), truth, rtol=rtol)
+
+
+@pytest.mark.parametrize("nu", [0.5, 2.0, 4.0, 30.0, 300.0])
+def test_the_peak_of_a_student_is_its_highest(nu):
+    """Nowhere on a grid of precisions is the density of log λ higher than at the peak found."""
+    d, v = (grid.ravel() for grid in np.meshgrid(10.0 ** np.arange(-2, 5.5, 0.25), [1e-6, 1, 1e3]))
+    over = _Precision(d, Marginals(0.0 * d, v), nu, 1.0)
+    heights = [over.log_density(u + 0.0 * d) for u in np.linspace(-25.0, 8.0, 1651)]
+    # Bisections stop within 1e-12 of where the slope changes sign.
+    assert np.all(np.max(heights, axis=0) <= over.peak + 1e-9)

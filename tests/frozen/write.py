@@ -1,13 +1,13 @@
-"""Write the frozen numbers afresh: ``python -m tests.frozen.write [middle] [farm] [operations]``.
+"""Write the frozen numbers afresh: ``python -m tests.frozen.write [middle] [farm] [operations] [integrals]``.
 
 To be run on a revision whose numbers are right, and on no other.
 """
 
 import sys
 
-from . import farm, models, problems, save
+from . import farm, integrals, models, problems, save
 
-__all__ = ["farms", "middle", "operations"]
+__all__ = ["farms", "middle", "operations", "works"]
 
 
 def middle():
@@ -31,9 +31,14 @@ def operations():
     return measure_all()
 
 
+def works():
+    """Return what each job of integrals costs."""
+    return {job: integrals.work(job) for job in integrals.JOBS}
+
+
 def main(wanted):
     """Write the files asked for, or all."""
-    writers = {"middle": middle, "farm": farms, "operations": operations}
+    writers = {"middle": middle, "farm": farms, "operations": operations, "integrals": works}
     for name in wanted or writers:
         save(name, writers[name]())
 
