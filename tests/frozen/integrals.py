@@ -102,8 +102,7 @@ JOBS = {
 
 
 def work(job):
-    """Return what a job costs: panels, in all and at most at a time, calls for some, and questions to
-    the likelihood."""
+    """Return what a job costs: panels, in all and at a time, calls, and questions."""
     counts, some_panels = Counter(), quadrature._some_panels
 
     def counted(integrands, left, width):

@@ -1,4 +1,4 @@
-"""Write the frozen numbers afresh: ``python -m tests.frozen.write [middle] [farm] [operations] [integrals]``.
+"""Write the frozen numbers afresh: ``python -m tests.frozen.write [middle] [farm] ...``.
 
 To be run on a revision whose numbers are right, and on no other.
 """

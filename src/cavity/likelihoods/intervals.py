@@ -63,12 +63,12 @@ def _narrow(length: Array, c: Array, order: int) -> list[Array]:
     a_k = 1/(2k + 1)!; its derivatives follow from He_n′ = n He_{n−1}.
     """
     xp, h2 = namespace(c), 0.25 * length * length
-    hermite = [1.0 + 0.0 * c, c]
+    hermite = [xp.ones_like(c), c]
     for n in range(1, 2 * _TERMS):
         hermite.append(c * hermite[n] - n * hermite[n - 1])
 
     def derivative(j: int) -> Array:
-        total, power = 0.0 * c, 1.0 + 0.0 * c
+        total, power = xp.zeros_like(c), xp.ones_like(c)
         for k in range(1, _TERMS):
             power = power * h2
             if 2 * k >= j:
