@@ -15,11 +15,9 @@ measures all of it and writes this page; `make farm` solves further problems. Pr
 """
 
 
-def page(results: Path, mutants: Path | None = None) -> str:
+def page(results: Path) -> str:
     """Return the page of what has been measured."""
     parts, places = [_HEAD], {name: results / f"{name}.json" for name in _SECTIONS}
-    if mutants is not None:
-        places["mutants"] = mutants
     for name, write in _SECTIONS.items():
         if places[name].exists():
             parts.append(write(json.loads(places[name].read_text(encoding="utf-8"))))
@@ -80,8 +78,7 @@ plans and suggestions.
 Of {fits:,} fits {share:.3f} % converged or warned. {all_.get("uncaught", 0):,} ended in an error that was not meant for the
 user, {all_.get("not finite", 0):,} results were not finite, {all_.get("refused", 0):,} requests were refused in a sentence
 (damaged files included). {all_.get("mended problems", 0):,} problems failed when they were first solved, and hold since the library, or
-a rule that asked for more than is true, was mended. What held was solved once, by the library of that hour, and not again after each
-mend.
+a rule that asked for more than is true, was mended.
 
 {("What failed:" + chr(10) + chr(10) + faults) if faults else "Nothing failed."}
 {_peer(all_)}"""
@@ -162,16 +159,20 @@ least 97 % and 92 % are wanted).
 
 def _mutants(found: dict[str, Any]) -> str:
     rows = (
-        [seed, len(one), sum(fault["noticed"] for fault in one.values())]
-        for seed, one in found.items()
+        [
+            draw,
+            *(one[key] for key in ("faults", "noticed")),
+            f"{one['noticed'] / one['faults']:.1%}",
+        ]
+        for draw, one in found.items()
     )
     return f"""## Faults put in on purpose
 
-One operator, number, sign, condition or function of the core is changed, and the tests that run the line are run (`make mutants`).
-The others are listed, with the reason why nothing shows them, in `benchmarks/results/mutants.md`. Of 200 faults that were drawn, so
-many have been tried.
+One operator, number, sign, condition or function of the core (likelihoods, sites, priors, inference, evidence, the theory of curves,
+storage) is changed, and the tests that run the line are run (`make mutants`). Those that no test notices are listed, each with the
+reason, in `benchmarks/results/mutants.md`.
 
-{_table(["draw", "faults", "noticed"], rows)}"""
+{_table(["draw", "faults", "noticed", "share"], rows)}"""
 
 
 _SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {

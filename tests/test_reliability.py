@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from benchmarks.mutants import page as of_mutants
 from farm import coverage, streams
 from farm.page import page
 from farm.record import Record, summary
@@ -50,12 +51,11 @@ def test_the_page_has_what_was_measured(tmp_path):
     stream = {"updates": 10, "mean": 2e-9, "deviation": 3e-10, "seconds": 1.0}
     (tmp_path / "streams.json").write_text(json.dumps({"numbers": stream}))
     (tmp_path / "coverage.json").write_text(json.dumps({"lines": 98.04, "branches": 94.0}))
-    (tmp_path / "m").write_text(
-        json.dumps({"0": {"a": {"noticed": True}, "b": {"noticed": False}}})
-    )
-    text = page(tmp_path, tmp_path / "m")
+    faults = of_mutants.counts({"0": {"a": {"noticed": True}, "b": {"noticed": False}}})
+    (tmp_path / "mutants.json").write_text(json.dumps(faults))
+    text = page(tmp_path)
     assert "98.0 % of the lines and 94.0 % of the branches" in text
-    assert "| 0 | 2 | 1 |" in text
+    assert "| 0 | 2 | 1 | 50.0% |" in text
     assert "| classes | 1 | 8 | 6 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "87.500 % converged or warned" in text
     assert "| raised an error | 2 |" in text

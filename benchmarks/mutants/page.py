@@ -20,6 +20,14 @@ def share(found: dict[str, Any]) -> float:
     return float(np.mean([value["noticed"] for value in found.values()]))
 
 
+def counts(draws: dict[str, dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return how many faults of each draw were tried, and how many noticed."""
+    return {
+        seed: {"faults": len(found), "noticed": sum(one["noticed"] for one in found.values())}
+        for seed, found in draws.items()
+    }
+
+
 def page(draws: dict[str, dict[str, Any]], reasons: dict[str, str]) -> str:
     """Return how many faults of each draw were noticed in each room, and those that were not."""
     parts = [_HEAD]
