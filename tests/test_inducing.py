@@ -482,3 +482,15 @@ def test_left_out_rows_are_those_of_refits(method, noise):
     # points leave over it was several times too narrow.
     assert np.max(np.abs(far)) < 0.2
     assert np.median(np.abs(far)) < 0.02
+
+
+def test_an_inducing_prior_itself():
+    """Of nothing, the posterior is the prior: no mean, all variance, and no volume."""
+    X = table(10)[0]
+    prior = InducingPrior.of(rule(2.0 * RBF(1.0)), X[:M])
+    post = prior.condition()
+    assert post.half_log_det == 0.0
+    q = post.at(X)
+    np.testing.assert_array_equal(q.mean, np.zeros(10))
+    # What the points explain is taken off and put back.
+    np.testing.assert_allclose(q.variance, np.full(10, 2.0), rtol=1e-12)

@@ -235,6 +235,19 @@ def test_second_sweep_presents_the_data_again(data):
     assert np.all(twice.posterior.local().q.variance < once.posterior.local().q.variance)
 
 
+def test_second_sweep_of_rows_that_differ(data):
+    """Each row is presented again through a likelihood of its own."""
+    X, _, y, _ = data
+    noise = np.linspace(0.1, 2.0, N)
+    twice = fit(Sequential(sweeps=2), Gaussian(noise), KERNEL(X), y)
+    whole = KERNEL(np.tile(X, (2, 1))), np.tile(y, 2)
+    doubled = fit(Sequential(), Gaussian(np.tile(noise, 2)), *whole)
+    # Rows of a Gaussian that are given twice have half of their noise.
+    halved = fit(Exact(), Gaussian(0.5 * noise), KERNEL(X), y)
+    for other in (doubled, halved):
+        np.testing.assert_allclose(twice.posterior.mean, other.posterior.mean[:N], rtol=1e-8)
+
+
 @pytest.mark.parametrize("noise", [1e-10, 1e-14, 1e-18])
 def test_gaussian_noise_that_vanishes(noise):
     """The evidence and its gradient without noise, by methods that are exact for a Gaussian."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import roots_hermitenorm, softmax
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.utils.estimator_checks import check_estimator
 
 from cavity import GaussianProcessClassifier
@@ -15,7 +15,7 @@ from cavity.inference import Problem, SoftmaxLaplace
 from cavity.kernels import rule
 from cavity.likelihoods.softmax import Softmax, softmax_log_proba
 from cavity.priors import ClassLabels, ScorePrior
-from cavity.sites import ClassMarginals, Rows
+from cavity.sites import ClassMarginals, Rows, Sites
 
 KERNEL = 1.0 * RBF(1.0)
 
@@ -189,6 +189,37 @@ def test_softmax_laplace_by_brute_force():
     ]
     # Central differences: the square of the step.
     assert_allclose(fit.gradient(), np.array(slope) / (2.0 * step), rtol=1e-5, atol=1e-7)
+
+
+def test_softmax_values_without_an_example():
+    """Left-out values are those of the posterior of all other sites, two copies or one."""
+    X, y = table(9, 3)
+    codes = np.unique(y, return_inverse=True)[1]
+    fit, weight = softmax_fit(X, codes, n_classes=3), np.where(np.arange(9) == 4, 2.0, 1.0)
+    prior, centre = fit.problem.prior, np.eye(3) - 1.0 / 3.0
+    prior.labels = prior.labels._replace(copies=weight)
+    found = fit.posterior.left_out(fit.problem.rows, fit.posterior.sites, weight)
+    for i in range(9):
+        left = np.where(np.arange(9) == i, 1.0 - 1.0 / weight, 1.0).repeat(3)
+        # A site of weight zero has no direction: a little is left of it.
+        sites = Sites(*(np.maximum(left, 1e-9) * part for part in fit.posterior.sites))
+        values = prior.condition(sites).marginals
+        assert_allclose(found.mean[i], centre @ values.mean[i], rtol=1e-6, atol=1e-7)
+        assert_allclose(found.covariance[i], centre @ values.covariance[i] @ centre, atol=1e-7)
+
+
+@pytest.mark.parametrize("make", [multinomial, softmax_laplace])
+def test_variances_of_new_examples(make):
+    """With the variances that the kernel would give, said by hand, answers are the same."""
+    X, y = table(15)
+    model = make(DotProduct(1.0), optimizer=None).fit(X, y)
+    by_matrix = make("precomputed").fit(DotProduct(1.0)(X), y)
+    new, kernel = X[:4] + 0.5, DotProduct(1.0)
+    known = by_matrix.with_prior_variance(kernel.diag(new))
+    # The kernel's own rule rounds differently.
+    assert_allclose(known.predict_proba(kernel(new, X)), model.predict_proba(new), rtol=1e-8)
+    twice = by_matrix.with_prior_variance(2.0 * kernel.diag(new)).predict_proba(kernel(new, X))
+    assert np.max(np.abs(twice - model.predict_proba(new))) > 1e-3
 
 
 def test_softmax_averages():

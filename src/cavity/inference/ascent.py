@@ -70,7 +70,8 @@ def ascend(method: Method, problem: Problem, start: WarmStart | None = None) -> 
     """Raise the bound until the sites are those that the posterior asks for."""
     equations = equations_of(method, problem)
     diag = problem.prior.diag
-    first = Sites(0.0 * diag, 0.0 * diag) if start is None else start.sites
+    zero = namespace(diag).zeros_like(diag)
+    first = Sites(zero, zero) if start is None else start.sites
     found = solve(
         partial(_SitePoint, equations),
         _coordinates(first, diag),

@@ -1,6 +1,6 @@
 """An inference method as row equations, and the registry of methods."""
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -107,9 +107,12 @@ class Method(ABC):
         """Return λ, the variance that the likelihood sees; by default the prior's."""
         return local.prior
 
-    @abstractmethod
     def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
-        """Return each row's part of the log evidence, log Z = Σ terms − ½ log det(I + K T)."""
+        """Return each row's part of the log evidence, log Z = Σ terms − ½ log det(I + K T).
+
+        A method with a `fit` of its own has none.
+        """
+        raise TypeError(f"{self.name!r} finds its evidence in its own way.")
 
     def slope(self, likelihood: Likelihood, rows: Rows, local: Local, prior: Any) -> Slope:
         """Return how the evidence changes with the prior.

@@ -22,7 +22,7 @@ from cavity.inference.problem import Fit, Problem, Report, WarmStart, report_of
 from cavity.inference.self_consistent import dense_fit, equations_of
 from cavity.likelihoods import Likelihood
 from cavity.priors import DensePosterior
-from cavity.sites import Local, Marginals, Matched, Moments, Rows, Sites, cavity, change_of_sites
+from cavity.sites import Local, Marginals, Matched, Rows, Sites, cavity, change_of_sites
 
 _INDEFINITE = 100.0
 _SMALLEST_REST = 1e-12
@@ -81,10 +81,6 @@ class Sequential(Method):
         report = Report(True, self.sweeps, 0.0, f"{self.sweeps} sweep(s) in the order given")
         end = WarmStart(posterior.sites, problem.prior.diag)
         return Fit(problem, self, posterior, log_evidence, report, end)
-
-    def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
-        """Return log Z_t, if the moments are those of each row's prediction by the rows before."""
-        return moments.log_z
 
 
 def _first_sweep(problem: Problem) -> tuple[Sites, float]:

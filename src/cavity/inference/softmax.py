@@ -10,7 +10,7 @@ from cavity.inference.base import Method
 from cavity.inference.newton import FORGIVEN, not_rounding, rounding
 from cavity.inference.problem import Fit, Problem, WarmStart, report_of
 from cavity.likelihoods import Likelihood
-from cavity.sites import Local, Moments, Rows, Sites, Slope
+from cavity.sites import Rows, Sites, Slope
 from cavity.solvers import solve
 
 _PATIENCE = 5
@@ -28,10 +28,6 @@ class SoftmaxLaplace(Method):
     needs: ClassVar[str] = "classes"
     concave: ClassVar[bool] = True
     is_stationary: ClassVar[bool] = False
-
-    def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
-        """Return log p(y|f̂) − ½ α·f̂ row by row."""
-        return rows.weight * moments.log_z - 0.5 * np.sum(local.alpha * local.q.mean, axis=1)
 
     def slope(self, likelihood: Likelihood, rows: Rows, local: Any, prior: Any) -> Slope:
         """Return the source −½ w J (diag Σ − 2 Σ p), J = diag p − p p': the mode moves with K."""

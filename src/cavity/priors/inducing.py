@@ -175,7 +175,7 @@ class InducingPrior(NamedTuple):
     def condition(self, sums: Sums | None = None) -> "InducingPosterior":
         """Return the posterior; of nothing, the prior itself."""
         if sums is None:
-            zero = 0.0 * self.W
+            zero = namespace(self.W).zeros_like(self.W)
             sums = Sums(zero, zero[0, :], 0.0)
         return InducingPosterior(self, Whitened.of(sums))
 
