@@ -129,7 +129,8 @@ class LearningCurve:
     share : ndarray of shape (n,)
         Each example's share of the population.
     converged, n_iter, residual : ndarrays of shape (n_sizes,)
-        How the theory's equations were solved.
+        How the theory's equations were solved; sizes at which the theory does not hold, as far as
+        it can tell, count as not converged.
     standard_error : dict of ndarrays
         For a simulation: the standard error of each average, by name.
     """

@@ -23,7 +23,7 @@ from cavity.model_selection.pools import (
     shifts_of,
 )
 from cavity.model_selection.price import TuningPrice
-from cavity.model_selection.trends import trend_of, trend_sizes
+from cavity.model_selection.trends import rises, trend_of, trend_sizes
 from cavity.resampling import (
     LAWS,
     THEORIES,
@@ -183,8 +183,9 @@ def _source_of(
 
 
 def _warn_about(curve: LearningCurve, unreliable: Array, tol: float) -> None:
-    """Warn of equations that were not solved, and of sizes at which the theory does not hold."""
+    """Warn of equations that were not solved, and of sizes at which the theory may not hold."""
     failed = ~curve.converged
+    rising = rises(curve) & ~failed & ~unreliable
     messages = []
     if np.any(failed):
         messages.append(
@@ -198,7 +199,13 @@ def _warn_about(curve: LearningCurve, unreliable: Array, tol: float) -> None:
             "many examples have a near twin, and whether it is drawn matters more than the theory "
             "allows for. curve.converged marks these sizes. Use simulate_learning_curve()."
         )
-    curve.converged = curve.converged & ~unreliable
+    if np.any(rising):
+        messages.append(
+            f"The error on the pool is larger at train_sizes {curve.train_sizes[rising].tolist()} "
+            "than with fewer rows: more of them mislead this kernel, or the theory does not hold. "
+            "curve.converged marks these sizes. Use simulate_learning_curve()."
+        )
+    curve.converged = curve.converged & ~unreliable & ~rising
     for message in messages:
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
