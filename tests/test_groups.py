@@ -100,6 +100,22 @@ def test_chain_of_neighbours():
 
 
 @pytest.mark.parametrize("resampling", ["subsample", "bootstrap"])
+@pytest.mark.parametrize("values", [(0.0, 1.0), (1.0, 2.0)])
+def test_weighted_rows_given_twice(values, resampling):
+    """Rows without a weight are never drawn, and those of unequal weight each by itself."""
+    X, y = twins(20)
+    weight = np.random.default_rng(0).choice(values, 20)
+    reg = GaussianProcessRegressor(4.0 * RBF(1.0), alpha=0.1, optimizer=None).fit(X, y)
+    about = {"train_sizes": [6, 12], "resampling": resampling, "sample_weight": np.tile(weight, 2)}
+    curve = learning_curve(reg, X, y, **about)
+    refits = simulate_learning_curve(reg, X, y, **about, n_repeats=200, random_state=0)
+    for name in ("test_error", "pool_error", "posterior_variance"):
+        # A tenth is the theory's accuracy.
+        near = np.maximum(4.0 * refits.standard_error[name], 0.1 * getattr(refits, name))
+        assert np.all(np.abs(getattr(curve, name) - getattr(refits, name)) < near), name
+
+
+@pytest.mark.parametrize("resampling", ["subsample", "bootstrap"])
 def test_clusters(resampling):
     """Rows in a few tight clusters, drawn or not as a whole: the curve is that of refits."""
     rng = np.random.default_rng(0)

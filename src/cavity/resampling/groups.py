@@ -145,7 +145,8 @@ class _Drawn(NamedTuple):
         s = np.arange(1.0, max(1.0, float(np.max(count))) + 1.0)[:, None]
         drawn = binom(count, np.minimum(self.size * share, 1.0))
         if self.present:
-            drawn = hypergeom(self.present, count, min(self.size, self.present))
+            there = np.where(share > 0.0, count, 0.0)
+            drawn = hypergeom(self.present, there, min(self.size, self.present))
         # Of a finite number without replacement.
         left = np.maximum(count - s, 0.0) / np.maximum(count - 1.0, 1.0)
         return Occupancy(s[:, 0], drawn.pmf(s), spread * left / s)
