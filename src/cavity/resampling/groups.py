@@ -61,7 +61,8 @@ class Groups(NamedTuple):
     def occupancy(self, draws: Array, law: str) -> Occupancy:
         """Return how often each group is drawn if its examples are drawn ``draws`` times each."""
         drawn = _Drawn.by(draws, law)
-        return drawn.occupancy(self.count, draws[self.first] / drawn.size, self.spread)
+        found = drawn.occupancy(self.count, draws[self.first] / drawn.size)
+        return found._replace(scatter=found.scatter * self.spread)
 
     def split(self, found: SizeSolution, draws: Array, law: str) -> SizeSolution:
         """Return what the averages of the groups mean for each example."""
@@ -79,15 +80,14 @@ class Groups(NamedTuple):
         others = np.maximum(k - 1.0, 1.0)
         twins = mean + (mean - y) / others
         spread = np.maximum(k * self.spread[index] - (y - mean) ** 2 * k / others, 0.0) / others
-        drawn = _Drawn.by(draws, law)
-        rest = drawn.size - draws if law == "bootstrap" else drawn.size
-        share = draws / np.maximum(rest, _TINY)
+        drawn, own = _Drawn.by(draws, law), draws[self.first]
+        share = own / np.maximum(drawn.size - (own if law == "bootstrap" else 0.0), _TINY)
         drawn = drawn._replace(present=max(drawn.present - 1.0, 0.0))
-        s, p, scatter = drawn.occupancy(k - 1.0, share, spread)
+        s, p, scatter = drawn.occupancy(self.count - 1.0, share)
         c, noise = _rows(c, index), self.pool.likelihood.noise_variance
-        parts = [(1.0 - p.sum(axis=0), c)]
-        for s_k, p_k, v in zip(s, p, np.asarray(scatter), strict=True):
-            keep = noise / (noise + s_k * c.G)
+        parts = [(np.maximum(1.0 - p.sum(axis=0), 0.0)[index], c)]
+        for s_k, p_k, part in zip(s, p[:, index], np.asarray(scatter)[:, index], strict=True):
+            keep, v = noise / (noise + s_k * c.G), part * spread
             R = twins + keep * (c.R - twins)
             parts.append((p_k, Averages(keep * c.G, R, keep**2 * c.V + (1.0 - keep) ** 2 * v)))
         return [part for part in parts if np.max(part[0]) > _RARE]
@@ -136,12 +136,12 @@ class _Drawn(NamedTuple):
         alike = law == "subsample" and np.allclose(some, some[0], rtol=1e-9)
         return cls(law, float(np.round(np.sum(draws))), float(len(some)) if alike else 0.0)
 
-    def occupancy(self, count: Array, share: Array, spread: Array) -> Occupancy:
-        """Return the draws of ``count`` examples, each of a share, whose targets are spread."""
+    def occupancy(self, count: Array, share: Array) -> Occupancy:
+        """Return the draws of ``count`` examples, each of a share; targets have the variance 1."""
         if self.law == "bootstrap":
             p = np.minimum(count * share, 1.0)
             s = np.arange(1.0, min(self.size, most_draws(self.size * p)) + 1.0)[:, None]
-            return Occupancy(s[:, 0], lumped(binom(self.size, p), s), spread / s)
+            return Occupancy(s[:, 0], lumped(binom(self.size, p), s), 1.0 / (s + 0.0 * p))
         s = np.arange(1.0, max(1.0, float(np.max(count))) + 1.0)[:, None]
         drawn = binom(count, np.minimum(self.size * share, 1.0))
         if self.present:
@@ -149,7 +149,7 @@ class _Drawn(NamedTuple):
             drawn = hypergeom(self.present, there, min(self.size, self.present))
         # Of a finite number without replacement.
         left = np.maximum(count - s, 0.0) / np.maximum(count - 1.0, 1.0)
-        return Occupancy(s[:, 0], drawn.pmf(s), spread * left / s)
+        return Occupancy(s[:, 0], drawn.pmf(s), left / s)
 
 
 def _rows(c: Averages, index: Array) -> Averages:
