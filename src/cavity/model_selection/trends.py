@@ -60,6 +60,7 @@ def rises(curve: LearningCurve) -> Array:
     """
     if curve.task != "regression":
         return np.zeros(len(curve.train_sizes), dtype=bool)
-    lowest = np.minimum.accumulate(curve.pool_error)
+    # What the kernels of a few random parts add is no smooth curve.
+    error = curve.pool_error - curve.source.retuning
     rounding = _ROUNDING * curve.posterior_variance
-    return np.asarray(curve.pool_error > (1.0 + _RISE) * lowest + rounding)
+    return np.asarray(error > (1.0 + _RISE) * np.minimum.accumulate(error) + rounding)

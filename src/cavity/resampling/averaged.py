@@ -16,8 +16,6 @@ from cavity.resampling.theories import Theory
 from cavity.sites import Sites, cavity
 from cavity.solvers import contraction, solve
 
-Change = Callable[[Averages, Averages], float]
-
 # First-order steps after a factorisation: at most this many, or until this share of the change
 # remains. Without them ten sizes take 1.3 (Pima) to 3 times (crabs) as many factorisations.
 _STEPS, _ENOUGH = 3, 0.05
@@ -172,7 +170,7 @@ def largest_change(a: Averages, b: Averages) -> float:
     return float(np.max(changes))
 
 
-def _change_of(pool: Pool) -> Change:
+def _change_of(pool: Pool) -> Callable[[Averages, Averages], float]:
     """Return the largest change of cavities, and of the squared errors if they are exact.
 
     Under wide priors a squared error may be far below the variance, and so below its tolerance.
@@ -209,7 +207,7 @@ class AveragesPoint:
         cavities: Averages,
         posterior: AveragedPosterior,
         last: "AveragesPoint | None",
-        change: Change,
+        change: Callable[[Averages, Averages], float],
     ) -> None:
         self.cavities, self.sites = cavities, posterior.sites
         self.pool, self.held_out = posterior.pool, posterior.held_out
