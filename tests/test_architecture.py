@@ -162,10 +162,10 @@ def test_sizes(path):
 
 
 def test_size_of_the_whole():
-    """All of the library is at most 42,600 lines; the tests are at least 0.6 times as many."""
+    """All of the library is at most 42,650 lines; the tests are at least 0.6 times as many."""
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in FILES)
     tests = Path(__file__).parent.rglob("*.py")
-    assert lines <= 42_600
+    assert lines <= 42_650
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in tests) >= 0.6 * lines
 
 

@@ -1,6 +1,6 @@
 """Examples with equal inputs, near twins and ties: curves agree with refits, or say that not."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from cavity import (
 )
 from cavity.likelihoods import Gaussian
 from cavity.priors import DensePrior
-from cavity.resampling import Pool, RegressionScores, solve_sizes
+from cavity.resampling import LAWS, Pool, RegressionScores, solve_sizes
 from cavity.resampling.groups import groups_of
 
 MEASURES = ("test_error", "test_log_loss", "posterior_variance", "pool_error")
@@ -71,25 +71,65 @@ def test_few_distinct_inputs():
     agrees_with_refits(reg, X, y, [20, 90], "bootstrap")
 
 
-def test_one_input_is_averaged_exactly():
-    """Rows of one input: averages over all subsets of three rows come out exactly."""
-    y, noise, rate = np.array([0.3, -0.5, 1.1]), 0.2, 0.4
-    pool = Pool(DensePrior(np.full((3, 3), 2.0)), y, Gaussian(noise), np.full(3, 1 / 3))
-    [found] = solve_sizes(pool, np.array([3.0 * rate]), "subsample", "pairs", tol=1e-9, max_iter=50)
+@pytest.mark.parametrize(("law", "size"), list(product(["subsample", "bootstrap"], [1, 2, 3])))
+def test_one_input_is_averaged_exactly(law, size):
+    """Rows of one input: averages over all training sets of a size come out exactly."""
+    y, noise = np.array([0.3, -0.5, 1.1, 0.2]), 0.2
+    pool = Pool(DensePrior(np.full((4, 4), 2.0)), y, Gaussian(noise), np.full(4, 0.25))
+    [found] = solve_sizes(pool, np.array([float(size)]), law, "pairs", tol=1e-9, max_iter=50)
     scores = RegressionScores([pool]).held_out([found.held_out])
-    error, loss = np.zeros((2, 3))
-    for drawn in product([False, True], repeat=2):
-        p, s = np.prod([rate if d else 1.0 - rate for d in drawn]), sum(drawn)
-        for i in range(3):
-            total = np.delete(y, i)[list(drawn)].sum()
-            mean, variance = 2.0 * total / (noise + 2.0 * s), 2.0 * noise / (noise + 2.0 * s)
-            square = (mean - y[i]) ** 2
-            error[i] += p * square
-            variance += noise
-            loss[i] += p * 0.5 * (np.log(2.0 * np.pi * variance) + square / variance)
-    # Two of three targets of the twins and their spread are all there is: only rounding.
+    error, loss = np.zeros((2, 4))
+    for i in range(4):
+        others = np.delete(y, i)
+        sets = combinations(others, size) if law == "subsample" else product(others, repeat=size)
+        for drawn in (sets := list(sets)):
+            shrink = 2.0 / (noise + 2.0 * size)
+            square, variance = (shrink * sum(drawn) - y[i]) ** 2, noise * shrink + noise
+            error[i] += square / len(sets)
+            loss[i] += 0.5 * (np.log(2.0 * np.pi * variance) + square / variance) / len(sets)
+    # The number of draws, the average of their targets and its spread are all there is: rounding.
     assert_allclose(scores.error, error, rtol=1e-8)
     assert_allclose(scores.log_loss, loss, rtol=1e-8)
+
+
+def test_chain_of_neighbours():
+    """A dense row of inputs under much noise is not one input, though neighbours are alike."""
+    x = np.linspace(0.0, 10.0, 300)[:, None]
+    reg = GaussianProcessRegressor(RBF(10.0), alpha=50.0, optimizer=None)
+    agrees_with_refits(reg, x, np.sin(x[:, 0]), [100, 200])
+
+
+@pytest.mark.parametrize("resampling", ["subsample", "bootstrap"])
+@pytest.mark.parametrize("values", [(0.0, 1.0), (1.0, 2.0)])
+def test_weighted_rows_given_twice(values, resampling):
+    """Rows without a weight are never drawn, and those of unequal weight each by itself."""
+    X, y = twins(20)
+    weight = np.random.default_rng(0).choice(values, 20)
+    reg = GaussianProcessRegressor(4.0 * RBF(1.0), alpha=0.1, optimizer=None).fit(X, y)
+    about = {"train_sizes": [6, 12], "resampling": resampling, "sample_weight": np.tile(weight, 2)}
+    curve = learning_curve(reg, X, y, **about)
+    refits = simulate_learning_curve(reg, X, y, **about, n_repeats=200, random_state=0)
+    for name in ("test_error", "pool_error", "posterior_variance"):
+        # A tenth is the theory's accuracy.
+        near = np.maximum(4.0 * refits.standard_error[name], 0.1 * getattr(refits, name))
+        assert np.all(np.abs(getattr(curve, name) - getattr(refits, name)) < near), name
+
+
+@pytest.mark.parametrize("resampling", ["subsample", "bootstrap"])
+def test_clusters(resampling):
+    """Rows in a few tight clusters, drawn or not as a whole: the curve is that of refits."""
+    rng = np.random.default_rng(0)
+    X = 1e-5 * rng.standard_normal((24, 2)) + np.repeat(np.arange(3.0), 8)[:, None]
+    reg = GaussianProcessRegressor(Matern(0.5, nu=0.5), alpha=0.05, optimizer=None)
+    agrees_with_refits(reg, X, X[:, 0] + 0.3 * rng.standard_normal(24), [16, 20], resampling)
+
+
+def test_what_is_left_out_of_a_law_is_not_absent():
+    """The probability of no draw is exact, however many numbers of draws are left out."""
+    rate = np.array([0.01, 1.0, 27.0])
+    drawn = LAWS["bootstrap"](rate, 30.0).probability.sum(axis=0)
+    # Sums of thirty numbers up to one round at 1e-16 each.
+    assert_allclose(1.0 - drawn, np.exp(-rate), rtol=0.0, atol=1e-14)
 
 
 def test_curve_does_not_depend_on_equality():

@@ -20,7 +20,7 @@ from cavity.inference import (
     Variational,
     WarmStart,
 )
-from cavity.inference.sweeps import Visited, sweep
+from cavity.inference.sweeps import Visited, next_step, sweep
 from cavity.kernels import rule
 from cavity.likelihoods import Gaussian, Logit, Probit, Step
 from cavity.priors import (
@@ -494,3 +494,12 @@ def test_an_inducing_prior_itself():
     np.testing.assert_array_equal(q.mean, np.zeros(10))
     # What the points explain is taken off and put back.
     np.testing.assert_allclose(q.variance, np.full(10, 2.0), rtol=1e-12)
+
+
+def test_steps_of_sweeps():
+    """A step is halved when the residual has grown, shortened when it hardly falls, else grows."""
+    assert next_step(1.0, 1.5) == 0.5
+    assert next_step(0.03, 9.0) == 0.02
+    assert next_step(1.0, 0.9) == 0.7
+    assert next_step(0.5, 0.9) == 0.7
+    assert next_step(0.9, 0.1) == 1.0

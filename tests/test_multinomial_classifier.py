@@ -244,3 +244,11 @@ def test_scikit_learns_checks():
     """All of scikit-learn's checks pass."""
     results = check_estimator(multinomial(None), on_skip=None, on_fail=None)
     assert not [r["check_name"] for r in results if r["status"] == "failed"]
+
+
+@pytest.mark.parametrize("amplitude", [1.0, 1e4, 1e8])
+def test_softmax_modes_of_wide_priors(amplitude):
+    """The mode counts as found where only rounding of the products with K is left."""
+    X, y = table(12, 3, 4)
+    fit = softmax_fit(X, np.unique(y, return_inverse=True)[1], amplitude * RBF(1.0))
+    assert fit.report.converged

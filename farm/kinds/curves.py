@@ -57,15 +57,19 @@ def _curve(ledger: Ledger, spec: Spec, of: str, model: Any, X: Any, y: Any, way:
     if not all(good):
         return
     if curve.converged.all() and not warned:
-        _shape(ledger, of, curve, y, partial(_refits, fitted, X, y, sizes, way))
+        _shape(ledger, of, curve, y, partial(_refits, curve, fitted, X, y))
     _questions(ledger, of, curve, len(y))
     _twins(ledger, of, curve, X, y)
 
 
-def _refits(model: Any, X: Any, y: Any, sizes: list[int], way: str) -> Any:
+def _refits(curve: Any, model: Any, X: Any, y: Any) -> Any:
     """Return the pool error of models that are fitted to random training sets."""
+    sizes, way = curve.train_sizes.astype(int), curve.resampling
     options = {"train_sizes": sizes, "resampling": way, "n_repeats": _REPEATS, "random_state": 0}
-    return simulate_learning_curve(model, X, y, **options).pool_error
+    found = simulate_learning_curve(model, X, y, **options).pool_error
+    # Refits to all rows but one; the one training set of all rows is the fit itself.
+    left_out = (sizes >= len(y)) & (way == "subsample")
+    return np.where(left_out, curve.apparent_error, found)
 
 
 def _shape(ledger: Ledger, of: str, curve: Any, y: Any, refits: Callable[[], Any]) -> None:

@@ -8,15 +8,15 @@ import numpy as np
 from scipy import special
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
-from cavity.likelihoods.base import Likelihood, require_positive
+from cavity.likelihoods.base import require_positive
 from cavity.likelihoods.numerical import quiet
-from cavity.likelihoods.rates import drawn_rates, log_mean, log_moments, moments, rate
+from cavity.likelihoods.rates import LogLink, drawn_rates, log_moments, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
 
 @dataclass(frozen=True)
-class Gamma(Likelihood, name="gamma"):
+class Gamma(LogLink, name="gamma"):
     """Positive y of mean e^f and variance e^2f/k: p(y|f) ∝ y^{k−1} e^{−kf} exp(−k y e^{−f}).
 
     Parameters
@@ -66,17 +66,9 @@ class Gamma(Likelihood, name="gamma"):
             log_p = self.shape * (t - xp.expm1(log_share)) + self._constant(y, q.mean)
             return Moments(log_p, self.shape * xp.expm1(log_share), -share)
 
-    def mean(self, f: Array) -> Array:
-        """Return e^f."""
-        return rate(f)
-
     def variance(self, f: Array) -> Array:
         """Return e^2f/k."""
         return rate(2.0 * f) / self.shape
-
-    def response(self, q: Marginals) -> Marginals:
-        """Return r = e^{m + v/2} and r² (e^v − 1 + e^v/k)."""
-        return moments(self.log_response(q))
 
     def log_response(self, q: Marginals) -> tuple[Array, Array]:
         """Return the logs of the mean and of the standard deviation."""
@@ -87,10 +79,6 @@ class Gamma(Likelihood, name="gamma"):
         with quiet():
             share = self.shape * np.exp(np.log(np.maximum(to_numpy(y), 0.0)) - to_numpy(f))
         return same_kind(special.gammainc(self.shape, share), f)
-
-    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
-        """Return the log of the mean."""
-        return log_mean(y, weight, offset)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [(y − μ)/μ − log(y/μ)]."""

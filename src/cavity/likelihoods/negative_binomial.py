@@ -8,11 +8,11 @@ import numpy as np
 from scipy import special
 
 from cavity.arrays import Array, clip, namespace, same_kind, to_numpy
-from cavity.likelihoods.base import Likelihood, require_positive
+from cavity.likelihoods.base import require_positive
 from cavity.likelihoods.logit import Logit
 from cavity.likelihoods.numerical import quiet
 from cavity.likelihoods.poisson import log_over
-from cavity.likelihoods.rates import drawn_counts, drawn_rates, log_mean, log_moments, moments, rate
+from cavity.likelihoods.rates import LogLink, drawn_counts, drawn_rates, log_moments, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
@@ -21,7 +21,7 @@ _ENORMOUS = 1e17
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(Likelihood, name="negative_binomial"):
+class NegativeBinomial(LogLink, name="negative_binomial"):
     """Counts y = 0, 1, 2, … of mean μ = e^f and variance μ + μ²/k.
 
     p(y|f) = Γ(y + k)/(Γ(k) y!) σ(t)^y σ(−t)^k with t = f − log k: a Poisson whose rate varies from
@@ -70,17 +70,9 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
         log_p, d1, d2 = (y * up + self.shape * down for up, down in pairs)
         return Moments(log_p + self._constant(y, q.mean), d1, d2)
 
-    def mean(self, f: Array) -> Array:
-        """Return e^f."""
-        return rate(f)
-
     def variance(self, f: Array) -> Array:
         """Return e^f + e^2f/k."""
         return rate(2.0 * f) / self.shape + rate(f)
-
-    def response(self, q: Marginals) -> Marginals:
-        """Return r = e^{m + v/2} and r + r² (e^v − 1 + e^v/k)."""
-        return moments(self.log_response(q))
 
     def log_response(self, q: Marginals) -> tuple[Array, Array]:
         """Return the logs of the mean and of the standard deviation."""
@@ -95,10 +87,6 @@ class NegativeBinomial(Likelihood, name="negative_binomial"):
             many = special.gammainc(self.shape, np.exp(np.log(whole) - t))
         p = np.where(whole > _ENORMOUS, many, few)
         return same_kind(np.where(whole < 0.0, 0.0, p), f)
-
-    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
-        """Return the log of the mean."""
-        return log_mean(y, weight, offset)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − (y + k) log((y + k)/(μ + k))]."""

@@ -6,9 +6,8 @@ import numpy as np
 from scipy import special
 
 from cavity.arrays import Array, namespace, same_kind, to_numpy
-from cavity.likelihoods.base import Likelihood
 from cavity.likelihoods.numerical import quiet
-from cavity.likelihoods.rates import drawn_counts, log_mean, log_moments, moments, rate
+from cavity.likelihoods.rates import LogLink, drawn_counts, log_moments, rate
 from cavity.likelihoods.stirling import remainder
 from cavity.sites import Marginals, Moments
 
@@ -18,7 +17,7 @@ _NORMAL = 1e30
 
 
 @dataclass(frozen=True)
-class Poisson(Likelihood, name="poisson"):
+class Poisson(LogLink, name="poisson"):
     """p(y|f) = e^{yf} exp(−e^f)/y! for counts y = 0, 1, 2, ….
 
     An exposure E, such as a length of time or a number of people, is log E added to f.
@@ -45,17 +44,9 @@ class Poisson(Likelihood, name="poisson"):
         log_p = self._below_best(y, q.mean, q.variance) + self._best(y, q.mean)
         return Moments(log_p, y - r, -r)
 
-    def mean(self, f: Array) -> Array:
-        """Return e^f."""
-        return rate(f)
-
     def variance(self, f: Array) -> Array:
         """Return e^f."""
         return rate(f)
-
-    def response(self, q: Marginals) -> Marginals:
-        """Return r = e^{m + v/2} and r + r² (e^v − 1)."""
-        return moments(self.log_response(q))
 
     def log_response(self, q: Marginals) -> tuple[Array, Array]:
         """Return the logs of the mean and of the standard deviation."""
@@ -69,10 +60,6 @@ class Poisson(Likelihood, name="poisson"):
         few = special.gammaincc(np.clip(whole, 0.0, _NORMAL) + 1.0, r)
         p = np.where(whole > _NORMAL, many, few)
         return same_kind(np.where(whole < 0.0, 0.0, p), f)
-
-    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
-        """Return the log of the mean rate."""
-        return log_mean(y, weight, offset)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """Return 2 [y log(y/μ) − y + μ]."""

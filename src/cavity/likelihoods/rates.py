@@ -3,6 +3,7 @@
 import numpy as np
 
 from cavity.arrays import Array, namespace, to_numpy
+from cavity.likelihoods.base import Likelihood
 from cavity.likelihoods.numerical import quiet
 from cavity.sites import Marginals
 
@@ -10,10 +11,22 @@ _NORMAL = 1e15
 """Beyond it a Poisson's skewness is below 1e-7, and NumPy soon has no draws."""
 
 
-def log_mean(y: Array, weight: Array, offset: Array | float = 0.0) -> float:
-    """Return the log of Σ w y/Σ w e^offset; of no events at all, as of half a one."""
-    total = float(np.sum(weight * y)) or 0.5
-    return float(np.log(total) - np.log(np.sum(weight * np.exp(offset))))
+class LogLink(Likelihood):
+    """A likelihood whose y have the mean e^f."""
+
+    def mean(self, f: Array) -> Array:
+        """Return e^f."""
+        return rate(f)
+
+    def response(self, q: Marginals) -> Marginals:
+        """Return the mean e^{m + v/2} of y, and its variance."""
+        log_mean, log_deviation = self.log_response(q)
+        return Marginals(rate(log_mean), rate(2.0 * log_deviation))
+
+    def level(self, y: Array, weight: Array, offset: Array | float = 0.0) -> float:
+        """Return the log of Σ w y/Σ w e^offset; of no events at all, as of half a one."""
+        total = float(np.sum(weight * y)) or 0.5
+        return float(np.log(total) - np.log(np.sum(weight * np.exp(offset))))
 
 
 def rate(f: Array) -> Array:
@@ -32,11 +45,6 @@ def log_moments(q: Marginals, spread: float = 0.0, *, counted: bool = False) -> 
     with quiet():
         own = q.mean + q.variance + 0.5 * xp.log(spread - xp.expm1(-q.variance))
         return log_r, 0.5 * xp.logaddexp(log_r, 2.0 * own) if counted else own
-
-
-def moments(logs: tuple[Array, Array]) -> Marginals:
-    """Return mean and variance, given the logs of mean and standard deviation."""
-    return Marginals(rate(logs[0]), rate(2.0 * logs[1]))
 
 
 def drawn_rates(f: Array, shape: float, rng: np.random.Generator) -> Array:

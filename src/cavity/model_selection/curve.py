@@ -56,6 +56,11 @@ class Source(ABC):
     theory: str
 
     @property
+    def retuning(self) -> Array | float:
+        """What kernels of parts of the table add to the error on the pool, at each size."""
+        return 0.0
+
+    @property
     def n_present(self) -> int:
         """Number of examples that can be drawn: those that have a weight."""
         return int(np.count_nonzero(self.inputs.share))
@@ -129,7 +134,7 @@ class LearningCurve:
     share : ndarray of shape (n,)
         Each example's share of the population.
     converged, n_iter, residual : ndarrays of shape (n_sizes,)
-        How the theory's equations were solved.
+        How the theory's equations were solved, and whether the theory holds, as far as it can tell.
     standard_error : dict of ndarrays
         For a simulation: the standard error of each average, by name.
     """

@@ -23,7 +23,7 @@ from cavity.model_selection.pools import (
     shifts_of,
 )
 from cavity.model_selection.price import TuningPrice
-from cavity.model_selection.trends import trend_of, trend_sizes
+from cavity.model_selection.trends import rises, trend_of, trend_sizes
 from cavity.resampling import (
     LAWS,
     THEORIES,
@@ -35,6 +35,7 @@ from cavity.resampling import (
     solve_on_blocks,
     solve_sizes,
 )
+from cavity.resampling.laws import Occupancy
 from cavity.resampling.scores import Losses, field_grid
 
 _BLOCK = 64
@@ -183,8 +184,9 @@ def _source_of(
 
 
 def _warn_about(curve: LearningCurve, unreliable: Array, tol: float) -> None:
-    """Warn of equations that were not solved, and of sizes at which the theory does not hold."""
+    """Warn of equations that were not solved, and of sizes at which the theory may not hold."""
     failed = ~curve.converged
+    rising = rises(curve) & ~failed & ~unreliable
     messages = []
     if np.any(failed):
         messages.append(
@@ -198,7 +200,13 @@ def _warn_about(curve: LearningCurve, unreliable: Array, tol: float) -> None:
             "many examples have a near twin, and whether it is drawn matters more than the theory "
             "allows for. curve.converged marks these sizes. Use simulate_learning_curve()."
         )
-    curve.converged = curve.converged & ~unreliable
+    if np.any(rising):
+        messages.append(
+            f"The error on the pool is larger at train_sizes {curve.train_sizes[rising].tolist()} "
+            "than with fewer rows: more of them mislead this kernel, or the theory does not hold. "
+            "curve.converged marks these sizes. Use simulate_learning_curve()."
+        )
+    curve.converged = curve.converged & ~unreliable & ~rising
     for message in messages:
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
@@ -237,22 +245,26 @@ class TheorySource(Source):
 
     def means(self) -> dict[str, Array]:
         """Return averages over training sets and examples, by name."""
-        inputs, scores, share = self.inputs, self.inputs.scores, self.inputs.share
+        scores, share = self.inputs.scores, self.inputs.share
         pools = [[solution.pool for solution in of_size] for of_size in self.solutions]
         means = {
             "test_" + name: np.stack([getattr(found, name) for found in self.points]) @ share
             for name in ("error", "log_loss", "brier")
             if getattr(self.points[0], name) is not None
         }
-        occupancies = [LAWS[inputs.resampling](size * share) for size in inputs.sizes]
-        absent = np.stack([1.0 - drawn.probability.sum(axis=0) for drawn in occupancies])
-        pool_errors = np.stack(list(map(scores.pool_error, pools, self.held_out, occupancies)))
-        each = zip(self.points, self.expanded, strict=True)
-        pool_errors += absent * np.stack([new.error - old.error for new, old in each])
-        means["pool_error"] = pool_errors @ share
+        pool_errors = np.stack(list(map(scores.pool_error, pools, self.held_out, self._drawn)))
+        means["pool_error"] = pool_errors @ share + self.retuning
         G = np.array([np.mean([c.variance @ share for c in of_size]) for of_size in pools])
         means["posterior_variance"] = G * scores.scale**2
         return means
+
+    @property
+    def retuning(self) -> Array:
+        """What tuning again on parts of the table adds to the error on the pool, at each size."""
+        absent = np.stack([1.0 - drawn.probability.sum(axis=0) for drawn in self._drawn])
+        each = zip(self.points, self.expanded, strict=True)
+        more = absent * np.stack([new.error - old.error for new, old in each])
+        return np.asarray(more @ self.inputs.share)
 
     def predict(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Return mean and variance over training sets of the prediction at new inputs."""
@@ -275,9 +287,13 @@ class TheorySource(Source):
     @property
     def different(self) -> Array:
         """How many different examples a training set of each size has on average."""
+        return np.array([float(np.sum(drawn.probability)) for drawn in self._drawn])
+
+    @property
+    def _drawn(self) -> list[Occupancy]:
+        """How often each example is drawn, for each size."""
         inputs = self.inputs
-        drawn = [LAWS[inputs.resampling](size * inputs.share) for size in inputs.sizes]
-        return np.array([float(np.sum(occupancy.probability)) for occupancy in drawn])
+        return [LAWS[inputs.resampling](size * inputs.share) for size in inputs.sizes]
 
     def trend(self, measure: str) -> ErrorTrend:
         """Return the held-out curve of the pool, drawn without replacement.

@@ -54,7 +54,7 @@ def simulate_learning_curve(
         As in `learning_curve`.
     n_repeats : int, default 100
         Number of training sets of each size, at least two. At m = n without replacement each leaves
-        out a different example, so there are at most n.
+        out a different example, so there are at most n: averages over the pool are of n − 1 rows.
     sample_weight : array-like of shape (n_samples,), optional
         How often each example is drawn (and scored), relative to the others. Without replacement,
         examples are then drawn independently, and the size is exact only on average.
@@ -192,13 +192,11 @@ class RefitSource(Source):
         seen = np.isfinite(points)
         weight = share[seen] / np.sum(share[seen])
         is_class = self.inputs.classes is not None
-        of_pool = sampling_error(points[seen], weight, rate=is_class and measure == "error")
+        rate = is_class and measure == "error"
+        of_pool = sampling_error(points[seen], weight, rate=rate)
         # One training set has no standard error.
         spread = float(np.hypot(of_pool, np.nan_to_num(errors[-1])))
-        sizes, ceiling = (
-            self.inputs.sizes[known],
-            1.0 if is_class and measure == "error" else np.inf,
-        )
+        sizes, ceiling = self.inputs.sizes[known], 1.0 if rate else np.inf
         return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling)
 
     def instability(self, sizes: Array) -> Array:

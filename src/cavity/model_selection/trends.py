@@ -3,10 +3,16 @@
 import numpy as np
 
 from cavity.arrays import Array
+from cavity.model_selection.curve import LearningCurve
 from cavity.model_selection.forecast import ErrorTrend, forecast_sizes, smaller_sizes
 
 _LEAST = 3
 """Fewest rows of a table whose curve has a shape: that of all but one, and its end."""
+# By which share a squared error on all rows may rise: for pure noise under a kernel that was not
+# tuned it does by .006 at most, and where refits disagree by .09 or more.
+_RISE = 0.05
+# A squared error of this share of the variance is rounding.
+_ROUNDING = 1e-12
 
 
 def trend_sizes(share: Array) -> tuple[Array, int]:
@@ -44,3 +50,17 @@ def trend_of(
     ceiling = 1.0 if rate else np.inf
     positive = is_class or measure == "error"
     return ErrorTrend(sizes, means, spread, positive, ceiling, begin, beyond=1)
+
+
+def rises(curve: LearningCurve) -> Array:
+    """Return at which sizes a regression errs more on all rows, drawn or not, than with fewer rows.
+
+    The average should fall, unless the kernel is wrong for the targets: and then the theory is
+    least exact. Rates of wrong classes may rise a little, by the few rows that they count.
+    """
+    if curve.task != "regression":
+        return np.zeros(len(curve.train_sizes), dtype=bool)
+    # What the kernels of a few random parts add is no smooth curve.
+    error = curve.pool_error - curve.source.retuning
+    rounding = _ROUNDING * curve.posterior_variance
+    return np.asarray(error > (1.0 + _RISE) * np.minimum.accumulate(error) + rounding)

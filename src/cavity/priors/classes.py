@@ -10,11 +10,11 @@ each with its own u; the mean of these is all that others see of them.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError, add_outer, matmul
+from cavity.arrays import Array, add_outer, matmul
 from cavity.priors.base import ClassFactor, KernelRule
 from cavity.priors.dense import DensePrior
 from cavity.priors.differences import without_own
@@ -36,11 +36,8 @@ _FEW = 3
 """Up to so many classes one factorisation of all differences costs less than one a class."""
 
 
-class ClassPrior:
-    """Independent latent functions of C classes, f_c ~ N(0, K), seen through their differences.
-
-    The posterior is that of n (C − 1) differences. It is found from their covariance matrix, or
-    class by class: that takes memory and time proportional to C.
+class DenseClasses:
+    """Independent latent functions of C classes, f_c ~ N(0, K), at inputs that one block holds.
 
     Parameters
     ----------
@@ -51,36 +48,21 @@ class ClassPrior:
         Where K came from.
     X : array of shape (n, d), optional
         The inputs that K belongs to.
-    structured : bool, optional
-        Whether to go class by class; by default from four classes on.
     """
 
     dense: ClassVar[bool] = True
-    pre_solved: ClassVar[bool] = False
 
     def __init__(
-        self,
-        K: Array,
-        labels: ClassLabels,
-        rule: KernelRule | None = None,
-        X: Any = None,
-        structured: bool | None = None,
+        self, K: Array, labels: ClassLabels, rule: KernelRule | None = None, X: Any = None
     ) -> None:
         self.one = DensePrior(K, rule, X)
         self.labels, self.X = labels, X
         self.points, self.rule = X, rule
-        self.structured = labels.n_classes > _FEW if structured is None else structured
-        self._last: tuple[Array, ClassFactor] | None = None
 
     @classmethod
-    def of(
-        cls, rule: KernelRule, X: Any, labels: ClassLabels, structured: bool | None = None
-    ) -> ClassPrior:
+    def of(cls, rule: KernelRule, X: Any, labels: ClassLabels, *more: Any) -> Self:
         """Return the prior of a covariance function at the given inputs."""
-        K = rule.matrix(X)
-        if not np.all(np.isfinite(K)):
-            raise NotPositiveDefiniteError("some of its entries are not finite")
-        return cls(K, labels, rule, X, structured)
+        return cls(DensePrior.of(rule, X).K, labels, rule, X, *more)
 
     @property
     def n_classes(self) -> int:
@@ -91,6 +73,51 @@ class ClassPrior:
     def K(self) -> Array:
         """The covariance of one class's latent values."""
         return self.one.K
+
+    def cross(self, X: Any) -> Array:
+        """Return what a posterior needs of new inputs: their covariances with these."""
+        return self.one.cross(X)
+
+    def features(self, rows: Rows) -> Rows:
+        """Return the rows themselves."""
+        return rows
+
+    def labels_of(self, rows: Rows) -> ClassLabels:
+        """Return the classes of all rows."""
+        return self.labels
+
+    def sums(self, seen: Rows, sites: Sites) -> Sites:
+        """Return the sites: one block holds all rows."""
+        return sites
+
+
+class ClassPrior(DenseClasses):
+    """Latent functions of several classes, seen through their differences.
+
+    The posterior is that of n (C − 1) differences. It is found from their covariance matrix, or
+    class by class: that takes memory and time proportional to C.
+
+    Parameters
+    ----------
+    K, labels, rule, X
+        As in `DenseClasses`.
+    structured : bool, optional
+        Whether to go class by class; by default from four classes on.
+    """
+
+    pre_solved: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        K: Array,
+        labels: ClassLabels,
+        rule: KernelRule | None = None,
+        X: Any = None,
+        structured: bool | None = None,
+    ) -> None:
+        super().__init__(K, labels, rule, X)
+        self.structured = self.n_classes > _FEW if structured is None else structured
+        self._last: tuple[Array, ClassFactor] | None = None
 
     @cached_property
     def diag(self) -> Array:
@@ -118,22 +145,6 @@ class ClassPrior:
     def kernel_rule(self) -> KernelRule:
         """The kernel of every class."""
         return self.one.kernel_rule
-
-    def cross(self, X: Any) -> Array:
-        """Return what a posterior needs of new inputs: their covariances with these."""
-        return self.one.cross(X)
-
-    def features(self, rows: Rows) -> Rows:
-        """Return the rows themselves."""
-        return rows
-
-    def labels_of(self, rows: Rows) -> ClassLabels:
-        """Return the classes of all rows."""
-        return self.labels
-
-    def sums(self, seen: Rows, sites: Sites) -> Sites:
-        """Return the sites: one block holds all rows."""
-        return sites
 
     def condition(self, sums: Sites | None = None, alpha: Array | None = None) -> ClassPosterior:
         """Return the posterior given the sites, and its α if already known."""

@@ -3,74 +3,27 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from cavity.arrays import Array, NotPositiveDefiniteError, matmul
-from cavity.priors.base import KernelRule
-from cavity.priors.classes import classes_slope
-from cavity.priors.dense import DensePrior
+from cavity.arrays import Array, matmul
+from cavity.priors.classes import DenseClasses, classes_slope
 from cavity.priors.draws import draw_classes
-from cavity.priors.labels import ClassLabels
 from cavity.priors.structured import ClassWise
-from cavity.sites import ClassMarginals, Rows, Sites, Slope
+from cavity.sites import ClassMarginals, Sites, Slope
 
 
-class ScorePrior:
+class ScorePrior(DenseClasses):
     """Independent latent functions of C classes, f_c ~ N(0, K), with sites on their values.
 
     An example's sites are exp(ν·f − f'T f/2), T = diag π − π π'/s with weights π that sum to s. Of
     `Sites`, τ holds the weights; both parts have one entry for each example and class.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-    labels : ClassLabels
-    rule : KernelRule, optional
-    X : array of shape (n, d), optional
     """
-
-    dense: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        K: Array,
-        labels: ClassLabels,
-        rule: KernelRule | None = None,
-        X: Any = None,
-    ) -> None:
-        self.one = DensePrior(K, rule, X)
-        self.K, self.X, self.points, self.rule = K, X, X, rule
-        self.labels, self.n_classes = labels, labels.n_classes
-
-    @classmethod
-    def of(cls, rule: KernelRule, X: Any, labels: ClassLabels) -> ScorePrior:
-        """Return the prior of a covariance function at the given inputs."""
-        K = rule.matrix(X)
-        if not np.all(np.isfinite(K)):
-            raise NotPositiveDefiniteError("some of its entries are not finite")
-        return cls(K, labels, rule, X)
 
     def by_example(self, a: Array) -> Array:
         """Return one row for each example, one column for each class."""
         return np.reshape(a, (len(self.K), self.n_classes))
-
-    def cross(self, X: Any) -> Array:
-        """Return what a posterior needs of new inputs: their covariances with these."""
-        return self.one.cross(X)
-
-    def features(self, rows: Rows) -> Rows:
-        """Return the rows themselves."""
-        return rows
-
-    def labels_of(self, rows: Rows) -> ClassLabels:
-        """Return the classes of all rows."""
-        return self.labels
-
-    def sums(self, seen: Rows, sites: Sites) -> Sites:
-        """Return the sites: one block holds all rows."""
-        return sites
 
     def condition(self, sums: Sites, alpha: Array | None = None) -> ScorePosterior:
         """Return the posterior given the sites, and its α if already known."""
@@ -129,11 +82,6 @@ class ScorePosterior:
         mean = mean - np.einsum("icd,id->ic", V, self.class_alpha / w[:, None])
         centre = np.eye(C) - 1.0 / C
         return ClassMarginals(mean @ centre, centre @ V @ centre)
-
-    def at(self, X: Any, variance: Array | None = None) -> ClassMarginals:
-        """Return means and covariances of the classes at new inputs."""
-        own = self.prior.one.kernel_rule.diag(X) if variance is None else variance
-        return self.predict(self.prior.cross(X), own)
 
     def predicted_mean(self, K_star: Array) -> Array:
         """Return each class's posterior mean at new inputs."""

@@ -4,7 +4,8 @@ The averages give each example's cavity, a theory turns the cavities into effect
 sites give the averages: G = (K⁻¹ + diag u)⁻¹, R = G γ, V_i = Σ_j G_ij² w_j.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,8 @@ _TINY = float(np.finfo(float).tiny)
 _FAR_OFF = 1.0
 # ... nor for a larger change of a log variance.
 _FARTHEST = 2.0
+# A squared error of this share of the squared targets is rounding.
+_ROUNDING = 1e-16
 # An iteration is never assumed to contract faster than this.
 _FASTEST = 0.05
 
@@ -167,6 +170,30 @@ def largest_change(a: Averages, b: Averages) -> float:
     return float(np.max(changes))
 
 
+def _change_of(pool: Pool) -> Callable[[Averages, Averages], float]:
+    """Return the largest change of cavities, and of the squared errors if they are exact.
+
+    Under wide priors a squared error may be far below the variance, and so below its tolerance.
+    """
+    if not pool.likelihood.quadratic:
+        return largest_change
+    rounding = _ROUNDING * float(pool.y**2 @ pool.share) + _TINY
+
+    def change(a: Averages, b: Averages) -> float:
+        before, after = (float(((c.R - pool.y) ** 2 + c.V) @ pool.share) for c in (a, b))
+        return max(largest_change(a, b), abs(before - after) / (after + rounding))
+
+    return change
+
+
+def left_over(change: Callable[[Any, Any], float], point: Any, last: Any) -> float:
+    """Return the share of the last change of cavities that is still to come."""
+    if last is None:
+        return 1.0
+    moved = change(point.cavities, last.cavities)
+    return max(_FASTEST, contraction(moved, change(point.held_out, last.held_out)))
+
+
 class AveragesPoint:
     """Cavities, and the averages under the effective sites that they lead to.
 
@@ -180,16 +207,13 @@ class AveragesPoint:
         cavities: Averages,
         posterior: AveragedPosterior,
         last: "AveragesPoint | None",
+        change: Callable[[Averages, Averages], float],
     ) -> None:
         self.cavities, self.sites = cavities, posterior.sites
         self.pool, self.held_out = posterior.pool, posterior.held_out
         self._theory, self._posterior = theory, posterior
-        self._change = largest_change(self.held_out, cavities)
-        self.residual = self._change
-        if last is not None:
-            moved = largest_change(cavities, last.cavities)
-            changed = largest_change(self.held_out, last.held_out)
-            self.residual *= max(_FASTEST, contraction(moved, changed))
+        self._change = change(self.held_out, cavities)
+        self.residual = self._change * left_over(change, self, last)
         # From the prior, residuals may grow on the way to the solution: nothing is rejected unless
         # it is not a number.
         self.merit = 0.0 if np.isfinite(self.residual) else -np.inf
@@ -225,13 +249,13 @@ def solve_averages(
     From the cavities ``start``, until the log variances, the means in standard deviations and the
     spread relative to the variance change by less than ``tol``.
     """
-    scale = pool.prior.diag
+    scale, change = pool.prior.diag, _change_of(pool)
     last: AveragesPoint | None = None
 
     def evaluate(x: Array) -> AveragesPoint:
         nonlocal last
         c = unpack(x, scale)
-        point = AveragesPoint(theory, c, AveragedPosterior(pool.prior, theory(c)), last)
+        point = AveragesPoint(theory, c, AveragedPosterior(pool.prior, theory(c)), last, change)
         # A value that is not a number says nothing about the contraction.
         last = point if np.isfinite(point.residual) else last
         return point

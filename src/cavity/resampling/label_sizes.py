@@ -10,6 +10,7 @@ import numpy as np
 
 from cavity.arrays import Array, cholesky, solve_lower
 from cavity.priors import DensePrior
+from cavity.resampling.averaged import left_over
 from cavity.resampling.labels import (
     ClassAverages,
     LabelSites,
@@ -24,12 +25,11 @@ from cavity.resampling.labels import (
 )
 from cavity.resampling.laws import LAWS
 from cavity.resampling.sizes import SizePath
-from cavity.solvers import contraction, solve
+from cavity.solvers import solve
 
 MOST = 4000
 """Most rows of the matrices, examples × (classes − 1): four of them take half a GiB."""
 _MEMORY = 6
-_FASTEST = 0.05
 _SMALLEST = 1e-12
 # Share of the tolerance for the equations inside the theory.
 _SHARE = 0.03
@@ -240,11 +240,7 @@ class LabelPoint:
     ) -> None:
         self.cavities, self.sites, self._to = c, sites, to
         self.pool, self.held_out = found.pool, found.held_out
-        self.residual = largest_shift(self.held_out, c)
-        if last is not None:
-            moved = largest_shift(c, last.cavities)
-            changed = largest_shift(self.held_out, last.held_out)
-            self.residual *= max(_FASTEST, contraction(moved, changed))
+        self.residual = largest_shift(self.held_out, c) * left_over(largest_shift, self, last)
         self.merit = 0.0 if np.isfinite(self.residual) else -np.inf
 
     def target(self) -> Array:

@@ -1,14 +1,14 @@
 """How often an example appears in a random training set."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import poisson
 
 from cavity.arrays import Array
 
-# Occupations that are rarer than this in all training sets together are ignored.
+# Occupations that are rarer than this in all training sets together count as the largest other.
 _NEGLIGIBLE = 1e-6
 
 
@@ -37,7 +37,17 @@ def _bernoulli(rate: Array, most: float | None = None) -> Occupancy:
 def _poisson(rate: Array, most: float | None = None) -> Occupancy:
     """Drawn with replacement, at most as often as given."""
     s = np.arange(1.0, (most or most_draws(rate)) + 1.0)
-    return Occupancy(s, poisson.pmf(s[:, None], rate))
+    return Occupancy(s, lumped(poisson(rate), s[:, None]))
+
+
+def lumped(law: Any, s: Array) -> Array:
+    """Return the probabilities of s = 1, ..., k draws, and of more as if they were k.
+
+    What were left out would count as absent, where errors may be a million times larger.
+    """
+    p: Array = law.pmf(s)
+    p[-1] = law.sf(s[-1] - 1.0)
+    return p
 
 
 LAWS: dict[str, Callable[..., Occupancy]] = {"subsample": _bernoulli, "bootstrap": _poisson}

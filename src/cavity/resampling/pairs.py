@@ -84,7 +84,10 @@ def _missed_by_neighbours(pool: Pool, found: SizeSolution, G: Array, occupancy: 
     known = sum(p[j] * s / (noise + s * other) for s, p in each)
     theory = own - both**2 * u[j] / (1.0 + u[j] * other)
     exact = own - both**2 * known
-    return float(exact @ pool.share / (theory @ pool.share)) - 1.0
+    # Of many examples that are drawn as one, hardly any training set leaves out all.
+    absent = 1.0 - occupancy.probability.sum(axis=0)
+    weight = pool.share * np.maximum(absent, np.finfo(float).eps)
+    return float(exact @ weight / (theory @ weight)) - 1.0
 
 
 def _nearest(G: Array) -> Array:

@@ -1,0 +1,82 @@
+"""What a learning curve says that should not be believed is marked, and nothing else is."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.preprocessing import StandardScaler
+
+from cavity import GaussianProcessRegressor, learning_curve, simulate_learning_curve
+from cavity.datasets import load_boston
+
+LAWS = ["subsample", "bootstrap"]
+SIZES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+def test_rise_of_the_pool_error_is_marked():
+    """Where the theory's error on all rows rises and that of refits falls, one warning says so."""
+    rng = np.random.default_rng(2)
+    # Most rows are far from all others, and a few have a near twin.
+    X, y = 20.0 * rng.standard_normal((16, 2)), rng.standard_normal(16)
+    X[:, 1] = X[:, 0]
+    reg = GaussianProcessRegressor(5.0 * RBF(1.0), alpha=0.015, optimizer=None).fit(X, y)
+    about = {"train_sizes": [2, 6, 11, 16], "resampling": "bootstrap"}
+    with pytest.warns(ConvergenceWarning, match="simulate_learning_curve") as caught:
+        curve = learning_curve(reg, X, y, **about)
+    assert len(caught) == 1
+    assert "larger at train_sizes [11.0, 16.0]" in str(caught[0].message)
+    assert curve.converged.tolist() == [True, True, False, False]
+    refits = simulate_learning_curve(reg, X, y, **about, n_repeats=200, random_state=0)
+    assert np.all(np.diff(refits.pool_error) < 0.0)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("outlier", [0.0, 200.0])
+def test_ordinary_tables_are_not_marked(law, outlier):
+    """Boston, pure noise under a kernel that is wrong for it, and one outlier give no warning."""
+    X, y = load_boston(return_X_y=True)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(40)
+    y[3] += outlier
+    noise[3] += outlier
+    tables = [
+        (StandardScaler().fit_transform(X)[:100], y[:100] - y[:100].mean()),
+        (rng.standard_normal((40, 4)), noise),
+    ]
+    for table, targets in tables:
+        reg = GaussianProcessRegressor(RBF(3.0), alpha=0.3, optimizer=None).fit(table, targets)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            curve = learning_curve(reg, table, targets, train_sizes=SIZES, resampling=law)
+        assert np.all(curve.converged)
+
+
+def test_counts_are_not_marked():
+    """Counts, whose expected value is far from linear in what is learned, give no warning."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 6.0, (40, 1))
+    y = rng.poisson(np.exp(1.0 + np.sin(x[:, 0])))
+    reg = GaussianProcessRegressor(1.0 * RBF(1.0), likelihood="poisson", optimizer=None).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learning_curve(reg, x, y, train_sizes=SIZES)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_small_errors_are_solved_for(law):
+    """Squared errors far below the variance are as exact as the tolerance, not as the variance."""
+    rng = np.random.default_rng(0)
+    X, y = np.round(rng.standard_normal((25, 4))), np.full(25, 3.0)
+    kernel = 1.8e4 * DotProduct(1.0)
+    reg = GaussianProcessRegressor(kernel, alpha=30.0, optimizer=None).fit(X, y)
+    rough, fine = (
+        learning_curve(reg, X, y, train_sizes=[17, 25], resampling=law, tol=tol, theory="cavity")
+        for tol in (3e-4, 1e-10)
+    )
+    assert np.all(fine.pool_error < 1e-4 * fine.posterior_variance)
+    # The change of the last iteration, which the tolerance bounds, is not all that is left.
+    assert_allclose(rough.pool_error, fine.pool_error, rtol=1e-2)
+    assert_allclose(rough.test_error, fine.test_error, rtol=1e-2)
