@@ -1,5 +1,8 @@
 """Prior densities of hyperparameters, the integrated evidence, and tuning without a row."""
 
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
@@ -18,6 +21,8 @@ from cavity.evidence import (
     respond,
     tied,
 )
+from cavity.evidence.ladder import climb
+from cavity.evidence.objective import Objective
 from cavity.inference import EP
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
@@ -269,3 +274,64 @@ def test_thousands_of_hyperparameters_are_not_looked_along_one_by_one(monkeypatc
     assert np.all(np.isfinite(tied.loo_proba_))
     with pytest.raises(ValueError, match="6 hyperparameters takes an evaluation"):
         GaussianProcessClassifier(1.0 * RBF([1.0] * 6), average_hyperparameters=4).fit(X, y)
+
+
+def test_integrated_evidence_under_a_density_of_ones_own():
+    """Laplace's method agrees with a sum over a grid of length scales, whatever the prior."""
+    whole, prior = evidence(RBF(1.0), n=60), Cauchy()
+    theta = np.linspace(-4.0, 4.0, 401)
+    heights = [whole.at(np.array([t])).value + prior.log_density(np.array([t])) for t in theta]
+    at = whole.at(theta[[np.argmax(heights)]])
+    exact = np.log(np.sum(np.exp(np.array(heights) - np.max(heights))) * 0.02) + np.max(heights)
+    # The posterior of a length scale from 60 labels is skewed: a tenth of a nat.
+    assert posterior_at(at, prior).log_evidence == pytest.approx(exact, abs=0.1)
+
+
+def test_one_length_scale_has_no_spread():
+    """Only length scales that can differ have an own part; one moves with its level alone."""
+    one = Hierarchy.of(rule(RBF(1.0)), None, 1.0)
+    assert not one.has_spread
+    assert one.at(0.5).factor.shape == one.at(0.0).factor.shape == (1, 1)
+    several = Hierarchy.of(rule(RBF([1.0, 1.0])), np.ones(2), 1.0)
+    assert several.has_spread
+    assert several.at(0.5).factor.shape == (2, 3)
+
+
+def test_what_is_usable():
+    """An inference that stopped near a solution may guide a search; one that is far off may not."""
+    at = evidence().at(np.log([2.0, 1.0, 1.0]))
+    for converged, residual, usable in (
+        (True, 0.0, True),
+        (True, 1.0, True),
+        (False, 1e-3, True),
+        (False, 1.0, False),
+    ):
+        report = at.fits[0].report._replace(converged=converged, residual=residual)
+        fits = [replace(at.fits[0], report=report)]
+        assert replace(at, fits=fits).usable is usable
+
+
+def test_climbing_ends_at_a_bound():
+    """From elsewhere a climb finds the optimum within the bounds, says at which, and how long."""
+    whole = evidence(2.0 * RBF(1.0, length_scale_bounds=(0.1, 0.3)), n=60)
+    begin = time.perf_counter()
+    found = climb(whole, np.log([2.0, 0.2]), np.eye(2))
+    assert 0.0 < found.seconds <= time.perf_counter() - begin
+    assert found.theta[1] == np.log(0.3)
+    assert len(found.at_bounds) == 1
+    assert found.trusted
+    best = max(whole.at(np.array([a, np.log(0.3)])).value for a in np.linspace(-3.0, 5.0, 161))
+    # Nats that are not worth another evaluation.
+    assert found.value == pytest.approx(best, abs=0.02)
+
+
+def test_a_search_of_which_nothing_is_usable():
+    """Where no inference comes near a solution the best of them is kept, and not trusted."""
+    X, y = table(40)
+    kernel = rule(1e4 * RBF([1.0, 1.0]))
+    short = Evidence.of(kernel, X, [y], Probit(), EP(tol=1e-9, max_iter=1), np.ones(40))
+    search = Objective(short, None)
+    search(kernel.theta)
+    assert search.succeeded
+    assert not search.best.usable
+    np.testing.assert_array_equal(search.best.theta, kernel.theta)
