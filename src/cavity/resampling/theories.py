@@ -15,7 +15,7 @@ from cavity.likelihoods import Likelihood
 from cavity.resampling.laws import Occupancy
 from cavity.resampling.pool import Averages, EffectiveSites, Pool, Targets
 from cavity.resampling.repeats import RepeatedSites
-from cavity.sites import Marginals, Moments, Sites, cavity, match
+from cavity.sites import Marginals, Moments, match
 
 Theory = Callable[[Averages], EffectiveSites]
 
@@ -141,21 +141,3 @@ def variational_theory(pool: Targets, draws: Array) -> Theory:
         return EffectiveSites(u, u * y, gain * error / (1.0 - gain * (shrink * c.G) ** 2))
 
     return sites
-
-
-def eigenvalue_start(pool: Pool, draws: Array) -> Averages:
-    """Return cavities of the variational theory with G_ii ≈ Σ_k φ_ik²/(1/λ_k + u_i).
-
-    One equation for each example, with u_i = draws_i/(σ² + G_ii): its right-hand side rises with
-    G_ii, so that iterating from the prior's variance goes down to the root. Exact where all u_i
-    are equal, and the founding paper's start; an ``eigh`` costs more than the iterations it saves.
-    """
-    values, vectors = np.linalg.eigh(pool.prior.K)
-    values, squares = np.maximum(values, 0.0), vectors**2
-    noise, G, before = pool.likelihood.noise_variance, pool.prior.diag, np.inf
-    while np.max(np.abs(np.log(before / G))) > 1e-4:
-        before, u = G, draws / (noise + G)
-        G = np.sum(squares * (values / (1.0 + values * u[:, None])), axis=1)
-    u = draws / (noise + G)
-    c = cavity(pool.prior.condition(Sites(u, u * pool.y)).local())
-    return Averages(c.variance, c.mean, np.zeros_like(G))
