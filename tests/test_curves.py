@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from cavity import GaussianProcessClassifier, GaussianProcessRegressor, learning_curve
 from cavity.arrays.special import ndtr
 from cavity.datasets import load_boston, load_pima
-from cavity.likelihoods import REGISTRY, Gaussian, Probit
+from cavity.likelihoods import REGISTRY, Gaussian, Poisson, Probit
 from cavity.priors import DensePrior
 from cavity.resampling import LAWS, Averages, BinaryScores, Pool, RegressionScores, solve_sizes
 from cavity.resampling.averaged import prior_cavities, solve_averages
@@ -159,6 +159,19 @@ def test_eigenvalue_start_is_close(boston):
         for name, c in begin.items()
     }
     assert steps["eigen"] < steps["prior"]
+
+
+def test_a_guess_that_leads_astray_is_given_up():
+    """Sizes that are solved from the prior are solved after each other; before, three of five."""
+    y = np.repeat([0.0, 1.0, 2.0, 432.0], [12, 5, 1, 1])
+    pool = Pool(DensePrior(10.0 * np.ones((19, 19))), y, Poisson(), np.full(19, 1 / 19))
+    sizes, how = np.array([2.0, 5.0, 10.0, 14.0, 17.0]), {"tol": 3e-4, "max_iter": 200}
+    found = solve_sizes(pool, sizes, "subsample", "cavity", **how)
+    alone = [solve_sizes(pool, sizes[k : k + 1], "subsample", "cavity", **how)[0] for k in range(5)]
+    assert all(one.converged for one in [*found, *alone])
+    for one, other in zip(found, alone, strict=True):
+        # Ten times the tolerance of the equations, which is that of a change in one round.
+        assert_allclose(one.held_out.G, other.held_out.G, rtol=3e-3)
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from cavity.likelihoods import Gaussian, Likelihood, Logit, Probit, numerical
+from cavity.likelihoods import Gaussian, Likelihood, Logit, Poisson, Probit, numerical, quadrature
 from cavity.sites import Marginals
 
 DIGITS = 40
@@ -208,3 +208,17 @@ def test_gaussian_against_mpmath():
         assert_matches(numerical.tilted(lik, y, marginals(grid)), tilted)
         assert_matches(lik.expected(y, marginals(grid)), expected)
         assert_matches(numerical.expected(lik, y, marginals(grid)), expected)
+
+
+def test_rounding_is_not_refined(monkeypatch):
+    """Integrals of rates far below one take few panels; before, all of 80 rounds."""
+    rounds, halve = [], quadrature._halve_worst
+    monkeypatch.setattr(quadrature, "_halve_worst", lambda *a: rounds.append(1) or halve(*a))
+    y, m, v = np.array([0.0, 1.0, 9.0]), np.array([-25.0, -34.0, -19.0]), np.full(3, 0.3)
+    found = Poisson().tilted(y, Marginals(m, v))
+    assert len(rounds) < 20
+    # The rate within these cavities, e^(m + y v) and less than 3e-7, is all there is beside y.
+    rate = np.exp(m + (y + 0.5) * v)
+    # Relative to that the tilted density changes by the rate times the variance, 1e-7 at most.
+    assert_allclose(found.d1, y - rate, rtol=1e-10)
+    assert_allclose(found.d2, -rate, rtol=1e-5)

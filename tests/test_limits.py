@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from common import CLASSIFYING
 from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from cavity import GaussianProcessRegressor
+from cavity import GaussianProcessClassifier, GaussianProcessRegressor
 from cavity.datasets import load_pima
 from cavity.evidence import Evidence
 from cavity.inference import EP, Ensemble, Exact, Problem, Sequential, Variational, method
@@ -292,6 +292,33 @@ def test_naive_evidence_at_vanishing_noise(noise, seed):
     found = fit(method("naive"), Gaussian(noise), K, y)
     # Errors of 1e-10 in weights that 1/noise has made.
     assert found.log_evidence == pytest.approx(naive_evidence(K, y, noise), abs=0.05)
+
+
+@pytest.mark.parametrize("amplitude", [1e-4, 2e4])
+def test_naive_evidence_in_any_unit(amplitude):
+    """Vanishing noise under a wide prior leaves the evidence right; before, it was off by nats."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, N)
+    X, y = group[:, None] + 1e-6 * rng.normal(size=(N, 1)), math.sqrt(amplitude) * (group - 1.0)
+    K, noise = amplitude * RBF(0.3)(X), 1.5e-14 * amplitude
+    found = fit(method("naive"), Gaussian(noise), K, y)
+    # The tolerance of the means, widened by the square root of prior over noise.
+    assert found.log_evidence == pytest.approx(naive_evidence(K, y, noise), abs=0.05)
+
+
+@pytest.mark.parametrize(("noise", "warned"), [(1e-5, True), (1.0, False)])
+def test_an_inverse_without_digits_is_told(noise, warned):
+    """Ensembles under a nearly singular matrix say so; the evidence changed by .2 with the unit."""
+    rng = np.random.default_rng(1)
+    X = 3e4 * rng.normal(size=(30, 2))
+    kernel, y = DotProduct(1.0) + WhiteKernel(noise), X[:, 0] > 0.0
+    model = GaussianProcessClassifier(
+        kernel, likelihood="logit", inference="ensemble", optimizer=None
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert ["The evidence is rounded" in str(one.message) for one in caught] == [True] * warned
 
 
 def naive_evidence(K, y, noise):

@@ -64,7 +64,7 @@ def fit(ledger: Ledger, of: str, model: Any, case: Case) -> Any:
 
 def is_rounded(warned: list[str]) -> bool:
     """Whether there is too little noise for the digits of a float, and the fit has said so."""
-    return any("Predictions are rounded" in message for message in warned)
+    return any(" rounded " in message for message in warned)
 
 
 def _still(ledger: Ledger, of: str, fit: Any) -> None:
@@ -92,12 +92,13 @@ def _still(ledger: Ledger, of: str, fit: Any) -> None:
 def rounding(fit: Any) -> float:
     """Return the relative error with which the equations of a fit are solved.
 
-    They have the matrix I + √τ K √τ; of its condition the trace is a bound.
+    They have the matrix I + √τ K √τ; of its condition the trace is a bound. Ensembles invert K.
     """
     if not fit.problem.prior.dense:
         return 0.0
     size = np.sum(fit.posterior.sites.tau * fit.problem.prior.diag)
-    return float(np.finfo(float).eps * (1.0 + size))
+    own = fit.method.rounding(fit)
+    return float(np.finfo(float).eps * (1.0 + size)) + own
 
 
 def _blur(fit: Any) -> float:

@@ -37,7 +37,7 @@ def _sized(method: F) -> F:
 
 
 _VISIBLE = 1e-3
-"""Relative error of predictions that somebody may see."""
+"""Relative error of predictions, or error of the evidence, that somebody may see."""
 
 
 @dataclass(frozen=True)
@@ -291,6 +291,11 @@ def warn_about(model: FittedModel) -> None:
         messages.append(
             f"Predictions are rounded to about {error:.1g} of the targets: where inputs are nearly "
             "equal, targets differ more than the noise allows. Raise alpha, or add a WhiteKernel."
+        )
+    if (lost := max(fit.method.rounding(fit) for fit in model.fits)) > _VISIBLE:
+        messages.append(
+            f"The evidence is rounded by up to {lost:.1g}: the kernel's matrix is nearly singular, "
+            'and its inverse is needed. Add a WhiteKernel, or use inference="ep".'
         )
     # A bound that several binary problems share is named once.
     at_bounds = dict.fromkeys(name for process in model.processes for name in process.at_bounds)

@@ -150,6 +150,10 @@ class Method(ABC):
             return sweep
         return self_consistent if self.iterates_variance else fixed_variance
 
+    def rounding(self, fit: Fit) -> float:
+        """Return the error of the log evidence by inverses that have lost their digits."""
+        return 0.0
+
     def moments(self, likelihood: Likelihood, rows: Rows, local: Local) -> Moments:
         """Return the moments that belong to a posterior."""
         lam = self.variance(local, rows.weight)

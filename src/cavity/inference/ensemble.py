@@ -44,6 +44,13 @@ class Ensemble(Method):
         volume = q.half_log_det - 0.5 * xp.sum(w * xp.log(q.variance))
         return replace(found, log_evidence=found.log_evidence - float(volume))
 
+    def rounding(self, fit: Fit) -> float:
+        """Return ε Σ (K_ii + s²)/λ_i: that much λ and the determinants are rounded."""
+        xp, w = namespace(fit.start.variance), fit.problem.rows.weight
+        noise = same_kind(fit.problem.likelihood.noise_variance, w)
+        inflation = (fit.problem.prior.diag + noise) / (fit.start.variance + noise)
+        return float(xp.finfo(w.dtype).eps * xp.sum(w * inflation))
+
     def terms(self, rows: Rows, local: Local, lam: Array, moments: Moments) -> Array:
         """Return −F, a lower bound of the log evidence, less its log determinants."""
         coupling = local.alpha * (local.q.mean - lam * local.alpha / rows.weight)

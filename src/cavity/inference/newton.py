@@ -52,10 +52,10 @@ class Means:
         self.moments, self.sites = method.respond(likelihood, rows, self.mean, alpha, lam)
         self._steps = steps
         error = namespace(alpha).abs(alpha - rows.weight * self.moments.d1)
-        self.residual = self._residual(equations, error)
+        self.residual = self._residual(equations, error, lam)
         self.merit = self._potential(rows) if method.concave else -_norm(coupling, error)
 
-    def _residual(self, equations: Equations, error: Array) -> float:
+    def _residual(self, equations: Equations, error: Array, lam: Array) -> float:
         """Errors of α count against the posterior's own spread, which K and 1/τ both bound."""
         xp = namespace(error)
         K_ii = equations.coupling.diag
@@ -66,8 +66,9 @@ class Means:
         lost = rounding(K_ii, self.alpha, d2)
         forgiven = clip(lost * scale, high=FORGIVEN)
         if not equations.method.volume:
-            # An error e of a kept α moves the evidence by up to ½ τ e².
-            forgiven = xp.minimum(forgiven, _NATS * scale / xp.sqrt(1.0 + self.sites.tau))
+            # An error e of a kept α moves the evidence by up to ½ λ (1 + τ λ) e².
+            most = lam * (1.0 + self.sites.tau * lam)
+            forgiven = xp.minimum(forgiven, _NATS * scale / xp.sqrt(most))
         return not_rounding(float(xp.max(error * scale - forgiven)))
 
     def _potential(self, rows: Rows) -> float:

@@ -8,9 +8,21 @@ from cavity.arrays import Array, add_to_diagonal, matmul, namespace
 from cavity.kernels.base import Rule, count, entry, flat, full, register
 
 
+class _FlatRule(Rule):
+    """A rule that does not look at the inputs."""
+
+    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
+
+    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
+        """Return zeros."""
+        return flat(X)
+
+
 @register(ConstantKernel)
 @dataclass(frozen=True)
-class ConstantRule(Rule):
+class ConstantRule(_FlatRule):
     """The same covariance for all pairs."""
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
@@ -30,18 +42,10 @@ class ConstantRule(Rule):
         value = self.kernel.constant_value * float(namespace(g).sum(g))
         return entry(self.kernel.hyperparameter_constant_value, value)
 
-    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
-        """Return zeros."""
-        return flat(X)
-
-    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
-        """Return zeros."""
-        return flat(X)
-
 
 @register(WhiteKernel)
 @dataclass(frozen=True)
-class WhiteRule(Rule):
+class WhiteRule(_FlatRule):
     """Independent noise: on the diagonal of the training matrix, and nowhere else."""
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
@@ -70,14 +74,6 @@ class WhiteRule(Rule):
         """Contract the weights with the derivative in the log of the noise level."""
         value = self.kernel.noise_level * float(namespace(g).sum(g))
         return entry(self.kernel.hyperparameter_noise_level, value)
-
-    def vjp_inputs(self, X: Array, Z: Array, G: Array) -> Array:
-        """Return zeros."""
-        return flat(X)
-
-    def vjp_diag_inputs(self, X: Array, g: Array) -> Array:
-        """Return zeros."""
-        return flat(X)
 
 
 @register(DotProduct)

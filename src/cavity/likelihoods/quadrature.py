@@ -48,18 +48,21 @@ def graded_edges(width: Array, reach: Array, count: int = 6) -> list[Array]:
     return [-s for s in reversed(steps)] + [0.0 * width] + steps
 
 
-def integrate(integrands: Integrands, edges: Sequence[Array]) -> list[Array]:
+def integrate(
+    integrands: Integrands, edges: Sequence[Array], least: Array | float = 0.0
+) -> list[Array]:
     """Integrate several functions over the panels between the edges, refined as needed.
 
     The functions map nodes of shape (q, ...) to as many arrays of that shape; the edges increase,
     each an array of the examples' shape. The error is about 1e-13 of the integral of the
-    integrand's absolute value.
+    integrand's absolute value, or of the size ``least`` if that is larger: an integrand that is
+    nothing but rounding cannot be refined.
     """
     xp = namespace(edges[0])
     corners = xp.stack(list(edges))
     panels = _panels(integrands, corners[:-1, ...], corners[1:, ...] - corners[:-1, ...])
     for _ in range(_ROUNDS):
-        badness = _badness(panels)
+        badness = _badness(panels, least)
         if not xp.any(badness > _TOLERANCE):
             break
         panels = _halve_worst(integrands, panels, badness)
@@ -102,11 +105,11 @@ def _some_panels(integrands: Integrands, left: Array, width: Array) -> tuple[Arr
     return tuple(xp.permute_dims(width * found, by_panel) for found in (sums[0, ...], errors))
 
 
-def _badness(panels: Panels) -> Array:
+def _badness(panels: Panels, least: Array | float) -> Array:
     """Each panel's largest error among the integrands, relative to the whole integral."""
     _, _, values, errors = panels
     xp = namespace(values)
-    total = xp.sum(xp.abs(values), axis=0)
+    total = xp.maximum(xp.sum(xp.abs(values), axis=0), least + 0.0 * values[0, ...])
     return xp.max(errors / xp.where(total > 0.0, total, 1.0), axis=1)
 
 

@@ -4,6 +4,7 @@ The same fixed point as in `averaged`, with blocks for numbers: with D = C − 1
 example's averages are D × D matrices, and the prior covariance of all of them is K ⊗ I.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -286,8 +287,8 @@ def solve_class_sizes(
     for k in np.argsort(sizes, kind="stable"):
         draws = sizes[k] * pool.share
         theory = label_theory(pool.codes, pool.n_classes, LAWS[law](draws), _SHARE * tol)
-        last = solve_labels(pool, theory, path.guess(sizes[k]), tol=tol, max_iter=max_iter)
-        path.add(sizes[k], last.held_out)
+        solve = partial(solve_labels, pool, theory, tol=tol, max_iter=max_iter)
+        last = path.solved(sizes[k], solve)
         every = (pool.n_classes, pool.prior.diag)
         held_out = over_classes(last.held_out, *every)
         if pool.tuning is not None:

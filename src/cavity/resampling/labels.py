@@ -15,6 +15,7 @@ from scipy.stats import norm, qmc
 from cavity.arrays import Array
 from cavity.likelihoods.multinomial import orthant
 from cavity.resampling.laws import Occupancy
+from cavity.resampling.pool import EffectiveSites
 from cavity.resampling.repeats import extrapolated
 from cavity.sites import ClassMarginals, Sites, contrasts
 
@@ -62,22 +63,8 @@ class ClassAverages(NamedTuple):
         return ClassMarginals(h, np.broadcast_to(self.G, (*h.shape, h.shape[-1])))
 
 
-class LabelSites(NamedTuple):
-    """What each example adds to the averages over training sets: matrices instead of numbers."""
-
-    u: Array
-    """Precision, of shape (n, k, k)."""
-    gamma: Array
-    """Mean of the source, of shape (n, k)."""
-    w: Array
-    """Covariance of the source."""
-    u_chi: Array | None = None
-    """Precision with which the example holds the prediction; None if that is u."""
-
-    @property
-    def response(self) -> Array:
-        """u_χ, whether it is u or not."""
-        return self.u if self.u_chi is None else self.u_chi
+class LabelSites(EffectiveSites):
+    """The same of several classes: matrices (n, k, k) for u, w and u_χ, and vectors for γ."""
 
 
 LabelTheory = Callable[[ClassAverages], LabelSites]

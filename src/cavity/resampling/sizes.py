@@ -61,14 +61,14 @@ def solve_sizes(
     path = _path_of(pool)
     # Downwards from all examples if a fit to them is known, else upwards from none.
     for k in np.argsort(sizes if pool.loo is None else -sizes, kind="stable"):
-        draws, guess = sizes[k] * rows.share, path.guess(sizes[k])
+        draws = sizes[k] * rows.share
         occupancy = LAWS[law](draws) if groups is None else groups.occupancy(draws, law)
         if theory == "variational":
             equations = variational_theory(pool, draws)
         else:
             equations = cavity_theory(pool, occupancy, _SHARE * tol)
-        last = solve_averages(pool, equations, guess, tol=tol, max_iter=max_iter)
-        path.add(sizes[k], last.held_out)
+        solve = partial(solve_averages, pool, equations, tol=tol, max_iter=max_iter)
+        last = path.solved(sizes[k], solve)
         if theory == "pairs" and pool.likelihood.quadratic:
             last = with_pairs(pool, last, occupancy)
         if groups is not None:
@@ -106,6 +106,19 @@ class SizePath:
         here = float(np.log(size)), self._pack(cavities)
         others = [solved for solved in self._solved if solved[0] != here[0]]
         self._solved = [*others[1 - _BACK :], here]
+
+    def solved(self, size: float, solve: Callable[[Any], Any]) -> Any:
+        """Return the solution of a size, and keep its cavities for the next one.
+
+        A guess can lead nowhere: then the size is solved from the start.
+        """
+        found = solve(self.guess(size))
+        if not found.converged and self._solved:
+            again = solve(self._start)
+            found = again if again.converged else found
+        if found.converged:
+            self.add(size, found.held_out)
+        return found
 
     def guess(self, size: float) -> Any:
         """Return cavities on the polynomial, in the log of the size, through the last ones."""
