@@ -283,3 +283,20 @@ def test_refits_are_the_estimators_own(fitted):
         losses.append(log_loss(y[out], p))
     # Exact class probabilities there, EP's here.
     assert curve.test_log_loss[0] == pytest.approx(np.mean(losses), abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+def test_copies_are_solved_in_units_of_the_cavity(size):
+    """Slopes are as exact as the tolerance says, however wide the cavities are."""
+    rng = np.random.default_rng(2)
+    n, codes = 6, np.arange(6) % 3
+    R = rng.standard_normal((n, 2, 2))
+    G = size * (R @ R.swapaxes(1, 2) + 0.1 * np.eye(2))
+    c = ClassMarginals(np.sqrt(size) * rng.standard_normal((n, 2)), G)
+    rough, exact = (
+        [slope for slope, _ in RepeatedLabels(codes, 3, np.array([1.0, 4.0]), tol)(c)]
+        for tol in (1e-4, 1e-10)
+    )
+    for one, other in zip(rough, exact, strict=True):
+        # The last change was below the tolerance; those to come are a few times as large at most.
+        assert np.max(np.abs(one - other)) * np.sqrt(size) < 1e-3

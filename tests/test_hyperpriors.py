@@ -335,3 +335,19 @@ def test_a_search_of_which_nothing_is_usable():
     assert search.succeeded
     assert not search.best.usable
     np.testing.assert_array_equal(search.best.theta, kernel.theta)
+
+
+def test_weights_take_part_in_the_tuning_as_copies():
+    """Without one copy of a row, tuning moves as without one of so many equal rows."""
+    X, y = table(30)
+    weight = np.where(np.arange(30) < 6, 3.0, 1.0)
+    rows = np.repeat(np.arange(30), weight.astype(int))
+    one = Evidence.of(rule(2.0 * RBF(1.0)), X, [y], Probit(), EP(tol=1e-10), weight)
+    many = Evidence.of(one.rule, X[rows], [y[rows]], Probit(), EP(tol=1e-10), np.ones(len(rows)))
+    theta = np.log([2.0, 1.2])
+    prior = NormalPrior(theta, np.eye(2))
+    found, whole = (respond(posterior_at(e.at(theta), prior)) for e in (one, many))
+    # Equal sites, each solved to the tolerance, divided by a step of .02.
+    np.testing.assert_allclose(found.leverage[rows], whole.leverage, rtol=1e-5)
+    for part, other in zip(found.cavities[0], whole.cavities[0], strict=True):
+        np.testing.assert_allclose(part[rows], other, rtol=1e-5, atol=1e-6)

@@ -113,6 +113,8 @@ def test_simulation_lies_above_the_bound_near_the_curve(kind):
     ("arguments", "message"),
     [
         (([-1.0], 0.1, 5), "eigenvalues must be"),
+        (([1.0, -1.0], 0.1, 5), "eigenvalues must be"),
+        (([np.nan, 1.0], 0.1, 5), "eigenvalues must be"),
         (([[1.0]], 0.1, 5), "eigenvalues must be"),
         (([1.0], 0.0, 5), "noise, a variance, must be positive"),
         (([1.0], 0.1, -5), "n must be at least zero"),

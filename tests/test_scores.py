@@ -7,7 +7,11 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, mean_squared_error
 
-from cavity.resampling.scores import Losses, class_scores, target_scores
+from cavity.likelihoods import Probit
+from cavity.priors import DensePrior
+from cavity.resampling.classes import _wrong_side
+from cavity.resampling.pool import Averages, Pool, mixed
+from cavity.resampling.scores import Losses, checked_units, class_scores, target_scores
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -61,3 +65,34 @@ def test_targets_are_judged_by_normal_densities():
     loss = -norm.logpdf(y, mean, np.sqrt(variance)) @ weight
     assert found.log_loss == pytest.approx(loss, rel=1e-12)
     assert found.brier is None
+
+
+@pytest.mark.parametrize("y", [[0.0, 2e50], [0.0, 1e-51], [5e-60, 0.0]])
+def test_targets_without_a_fourth_power_are_refused(y):
+    """Squares of squared errors have to be numbers; equal targets have none that matter."""
+    with pytest.raises(ValueError, match="use units"):
+        checked_units(np.array(y))
+    for fine in (np.zeros(3), np.full(3, 7.0), np.array([1e-49, 0.0]), np.array([-1e50, 1e50])):
+        assert checked_units(fine) is fine
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e8])
+def test_predictions_have_a_side_in_any_unit(unit):
+    """Only a prediction that is zero up to rounding, beside its deviation, is half wrong."""
+    sd = unit * np.ones(3)
+    c = Averages(sd**2, sd * [0.5, -0.5, 1e-14], sd**2)
+    pool = Pool(DensePrior(np.eye(3)), np.ones(3), Probit(), np.full(3, 1 / 3))
+    assert_allclose(_wrong_side(pool, c), norm.cdf([-0.5, 0.5, 0.0]), rtol=1e-12)
+
+
+def test_shares_of_a_mixture_sum_to_one():
+    """Averages of a mixture do not depend on what its shares sum to."""
+    rng = np.random.default_rng(0)
+    parts = [Averages(*rng.uniform(1.0, 2.0, (3, 4))) for _ in range(2)]
+    half = np.full(4, 0.5)
+    found, other = (mixed(tuple((s * half, c) for c in parts)) for s in (1.0, 0.25))
+    assert_allclose(found.G, 0.5 * (parts[0].G + parts[1].G), rtol=1e-14)
+    apart = 0.25 * (parts[0].R - parts[1].R) ** 2
+    assert_allclose(found.V, 0.5 * (parts[0].V + parts[1].V) + apart, rtol=1e-13)
+    for one, two in zip(found[:3], other[:3], strict=True):
+        assert_allclose(one, two, rtol=1e-14)

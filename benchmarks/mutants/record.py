@@ -20,6 +20,9 @@ _LEFT_OUT = re.compile(
 """Tests of the pages, of the benchmarks, and of how the code is written."""
 
 
+_COUNTED = "tests/test_operations.py"
+
+
 class Chosen(NamedTuple):
     """A test, and how long it took."""
 
@@ -76,14 +79,14 @@ class Record:
     def tests(self, name: str, line: int) -> list[Chosen]:
         """Return the tests that run a line: the shortest first of each file, then the others.
 
-        The last are those of the files named after the module or its room, which may run the line
-        in another process.
+        The last are those of the files named after the module or its room, and those that count
+        operations: they may run the line in another process.
         """
         wanted = lines_with((ROOT / name).read_text(encoding="utf-8"), line)
         found = [self._of(tests, name, wanted) for tests in self._files]
         path = Path(name)
         namesakes = [f"tests/test_{each}.py" for each in (path.stem, path.parent.name)]
-        others = [self._all(tests) for tests in namesakes if tests in self._files]
+        others = [self._all(tests) for tests in [*namesakes, _COUNTED] if tests in self._files]
         return list(dict.fromkeys([*_in_turn(found), *_in_turn(others)]))
 
     def _of(self, tests: str, name: str, wanted: set[int]) -> list[Chosen]:
