@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import stat
 import zipfile
 
 import numpy as np
@@ -357,3 +358,42 @@ def test_labels_that_make_no_sense_are_refused(found):
     """Types that would take the memory, and values that are no labels."""
     with pytest.raises(StorageError):
         labels_from_json(found)
+
+
+def test_codes_of_classes_are_those_of_columns():
+    """Whole numbers of 64 bits, with a sign or without, are codes; those beyond are none."""
+    for values in ([-(2**63), 0], [0, 2**64 - 1]):
+        storage.check_classes(values)
+    for values in ([-(2**63) - 1, 0], [0, 2**64]):
+        with pytest.raises(StorageError, match="larger than the numbers of a table"):
+            storage.check_classes(values)
+
+
+def test_messages_are_cut_to_their_length():
+    """What is too long ends in dots, and is as long as allowed."""
+    text = storage.short(ValueError("x" * 500), 50)
+    assert (len(text), text[-4:]) == (50, "x...")
+    assert storage.short(ValueError("y" * 50), 50) == "y" * 50
+
+
+def test_a_header_may_be_as_large_as_allowed(path, monkeypatch):
+    """The limit itself is allowed, and one byte more is not."""
+    storage.write(path, "test", {"a": 1}, {})
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("header.json").file_size
+    monkeypatch.setattr(storage.format, "_LARGEST_HEADER", size)
+    assert storage.read(path, "test")[0]["a"] == 1
+    monkeypatch.setattr(storage.format, "_LARGEST_HEADER", size - 1)
+    with pytest.raises(StorageError, match="header is larger"):
+        storage.read(path, "test")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are written through on POSIX only")
+def test_the_new_name_is_written_through(path, monkeypatch):
+    """After the file itself its folder is synchronised: the name survives a loss of power."""
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda f: (synced.append(stat.S_ISDIR(os.fstat(f).st_mode)), fsync(f))
+    )
+    storage.write(path, "test", {"a": 1}, {})
+    assert synced == [False, True]

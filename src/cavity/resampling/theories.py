@@ -67,7 +67,7 @@ def cavity_theory(
     least, tol = (_LEAST_SPREAD, tol) if concave else (_LEAST_OF_BOUND, min(tol, _TOL_OF_BOUND))
     repeats = RepeatedSites(pool.likelihood, pool.y, occupancy.s, tol)
     # The slope follows the target as it follows minus the field.
-    scatter = occupancy.scatter + np.zeros_like(occupancy.probability)
+    scatter = np.broadcast_to(occupancy.scatter, occupancy.probability.shape)
 
     def sites(c: Averages) -> EffectiveSites:
         V = np.maximum(c.V, least * c.G) if responds else c.V
