@@ -246,9 +246,10 @@ def test_scikit_learns_checks():
     assert not [r["check_name"] for r in results if r["status"] == "failed"]
 
 
-@pytest.mark.parametrize("amplitude", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("amplitude", [1.0, 1e4, 1e6])
 def test_softmax_modes_of_wide_priors(amplitude):
     """The mode counts as found where only rounding of the products with K is left."""
-    X, y = table(12, 3, 4)
-    fit = softmax_fit(X, np.unique(y, return_inverse=True)[1], amplitude * RBF(1.0))
+    X = np.repeat(np.arange(4.0)[:, None], 3, axis=0)
+    # Equal inputs with different labels: weights stay large, and so do the products.
+    fit = softmax_fit(X, np.arange(12) % 4, amplitude * RBF(1.0))
     assert fit.report.converged

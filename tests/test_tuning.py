@@ -658,3 +658,16 @@ def test_sequential_inference_is_tuned_by_eps_evidence(monkeypatch):
     differences = found.log_marginal_likelihood_value_ - by_ep.log_marginal_likelihood_value_
     # Sequential inference is that far from EP on forty rows.
     assert abs(differences) < 1.0
+
+
+def test_one_steep_direction_is_steep():
+    """A search goes on if the objective still falls in any direction that is not at its limit."""
+    there, limits = (
+        Coordinates(["constant_value"] * 2, np.zeros(2)),
+        np.array([[-5.0] * 2, [5.0] * 2]),
+    )
+    middle, edge = np.zeros(2), np.array([0.0, 5.0])
+    assert there.is_steep(middle, np.array([0.0, -1.0]), limits)
+    assert not there.is_steep(middle, np.array([0.1, -0.1]), limits)
+    assert not there.is_steep(edge, np.array([0.0, -1.0]), limits)
+    assert there.is_steep(edge, np.array([0.0, 1.0]), limits)
