@@ -22,6 +22,7 @@ from cavity.priors import DensePrior, InducingPrior
 from cavity.resampling import (
     BlockPool,
     Pool,
+    block_sizes,
     solve_on_blocks,
     solve_sizes,
 )
@@ -354,6 +355,24 @@ def test_visits_are_few(monkeypatch):
     assert np.mean(rounds) < 9.0, rounds
     assert max(rounds) <= 12, rounds
     assert not made, "what the prior makes of the rows is kept from the fit"
+
+
+@pytest.mark.parametrize("failed", [40.0, 20.0])
+def test_no_size_starts_from_one_that_failed(monkeypatch, failed):
+    """What is found after a size that was not solved is the same as without that size."""
+    solve = block_sizes._solve
+
+    def stuck(pool, now, *about):
+        found = solve(pool, now, *about)
+        return found._replace(converged=now.equations.size != failed)
+
+    monkeypatch.setattr(block_sizes, "_solve", stuck)
+    pool, sizes = pool_of(Probit(), 15, 20), np.array([8.0, 20.0, 40.0])
+    about = ("subsample", "cavity")
+    got = solve_on_blocks(pool, sizes, *about, tol=3e-4, max_iter=100)[0]
+    want = solve_on_blocks(pool, sizes[sizes != failed], *about, tol=3e-4, max_iter=100)[0]
+    # The same rounds from the same start: nothing differs but for rounding.
+    assert_allclose(averages_of(pool, got), averages_of(pool, want), rtol=1e-12)
 
 
 def test_what_inducing_points_do_not_have():

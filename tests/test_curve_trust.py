@@ -1,6 +1,8 @@
 """What a learning curve says that should not be believed is marked, and nothing else is."""
 
 import warnings
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.preprocessing import StandardScaler
 
-from cavity import GaussianProcessRegressor, learning_curve, simulate_learning_curve
+from cavity import (
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    learning_curve,
+    plan,
+    simulate_learning_curve,
+)
 from cavity.datasets import load_boston
 
 LAWS = ["subsample", "bootstrap"]
@@ -80,3 +88,54 @@ def test_small_errors_are_solved_for(law):
     # The change of the last iteration, which the tolerance bounds, is not all that is left.
     assert_allclose(rough.pool_error, fine.pool_error, rtol=1e-2)
     assert_allclose(rough.test_error, fine.test_error, rtol=1e-2)
+
+
+@pytest.fixture(scope="module", params=[None, 20], ids=["dense", "inducing"])
+def short_curve(request):
+    """A curve of forty labelled rows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    model = GaussianProcessClassifier(4.0 * RBF(1.5), optimizer=None, n_inducing=request.param)
+    return learning_curve(model, X, X[:, 0] + 0.5 * rng.standard_normal(40) > 0.0, retune=False)
+
+
+def failing(curve, *places):
+    """The same curve, but no equations of these sizes (by their order) are ever solved."""
+
+    def solve(pool, sizes, law):
+        solved = curve.source.solve(pool, sizes, law)
+        for k in places:
+            # What is found instead: the averages at another size.
+            solved[k] = solved[0]._replace(converged=False)
+        return solved
+
+    found = copy(curve)
+    found.source = replace(curve.source, solve=solve)
+    return found
+
+
+@pytest.mark.parametrize("measure", ["error", "log_loss"])
+def test_forecasts_leave_out_what_is_not_solved(short_curve, measure):
+    """Forecasts from all sizes but one are nearly those from all, without a warning."""
+    n = np.array([10.0, 40.0, 80.0, 400.0])
+    want = short_curve.forecast(n, measure)
+    for place in (1, -3):
+        found = failing(short_curve, place).forecast(n, measure)
+        # The other sizes are as many as a floor, an amplitude and a power need, and are exact.
+        assert_allclose(found.value, want.value, rtol=0.02)
+
+
+@pytest.mark.parametrize("places", [(-1,), range(-8, -1)], ids=["last", "most"])
+def test_forecasts_from_what_is_not_solved_warn(short_curve, places):
+    """Where the last size or too many others are not solved, one warning says what to do."""
+    curve = failing(short_curve, *places)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        [curve.forecast(80, measure) for measure in ("error", "log_loss")]
+    assert len(caught) == 1
+
+
+def test_plans_from_what_is_not_solved_warn(short_curve):
+    """Plans warn once if how much predictions vary is not known at one of their sizes."""
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        plan(failing(short_curve, 1), error=0.2)
+    assert len(caught) == 1

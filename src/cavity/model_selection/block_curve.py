@@ -13,13 +13,14 @@ from cavity.model_selection.forecast import ErrorTrend, sampling_error_of
 from cavity.model_selection.instability import instability_of
 from cavity.model_selection.pools import inputs_of, shifts_of
 from cavity.model_selection.suspects import most_doubtful
-from cavity.model_selection.trends import trend_of, trend_sizes
+from cavity.model_selection.trends import bootstrapped, solved_trend, trend_of
 from cavity.resampling import (
     Averages,
     BlockSolution,
     RowScores,
     Scores,
     Tally,
+    mixtures,
     row_averages,
     row_scores,
     tally,
@@ -45,8 +46,7 @@ class BlockSource(Source):
     @cached_property
     def tallies(self) -> list[Tally]:
         """Sums of the scores of all rows, for each size."""
-        inputs = self.inputs
-        return [tally(inputs.score, inputs.pools, of_size) for of_size in self.solutions]
+        return [tally(self.inputs.score, self.inputs.pools, s) for s in self.solutions]
 
     def means(self) -> dict[str, Array]:
         """Return averages over training sets and rows, by name."""
@@ -90,16 +90,9 @@ class BlockSource(Source):
 
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""
-        return np.array([self._measure(g, of_size) for of_size in self.solutions])
-
-    def _measure(self, g: Measure, solutions: Sequence[BlockSolution]) -> float:
-        x, weight = field_grid()
-        total = 0.0
-        for chunk in row_averages(self.inputs.score, self.inputs.pools, solutions):
-            for i, j in row_blocks(len(x), _FIELDS):
-                latent = [c.fields(x[i:j]) for c in chunk.held_out]
-                total += float(weight[i:j] @ chunk.scores.measure(g, latent) @ chunk.share)
-        return total
+        about = self.inputs.score, self.inputs.pools
+        each = (row_averages(*about, of_size) for of_size in self.solutions)
+        return np.array([sum(measured(g, c.scores, c.held_out) @ c.share for c in e) for e in each])
 
     def trend(self, measure: str) -> ErrorTrend:
         """Return the held-out curve of the pool, drawn without replacement.
@@ -117,9 +110,7 @@ class BlockSource(Source):
 
     def instability(self, sizes: Array) -> Array:
         """Return how much each example's prediction varies over bootstrap samples, (sizes, n)."""
-        pools = self.inputs.pools
-        each = zip(*(self.solve(pool, sizes, "bootstrap") for pool in pools), strict=True)
-        return np.stack([self._instability(of_size) for of_size in each])
+        return np.stack([self._instability(of_size) for of_size in bootstrapped(self, sizes)])
 
     def _instability(self, solutions: Sequence[BlockSolution]) -> Array:
         chunks = row_averages(self.inputs.score, self.inputs.pools, solutions)
@@ -128,14 +119,21 @@ class BlockSource(Source):
     @cached_property
     def _trends(self) -> tuple[Array, list[Tally], int]:
         """Sizes, sums of the scores at each size, and where the fit of the shape begins."""
-        inputs = self.inputs
-        law = "bootstrap" if self.theory == "variational" else "subsample"
-        sizes, begin = trend_sizes(inputs.share)
-        each = (self.solve(pool, sizes, law) for pool in inputs.pools)
-        solutions = list(zip(*each, strict=True))
-        return sizes, [tally(inputs.score, inputs.pools, s) for s in solutions], begin
+        sizes, solutions, begin = solved_trend(self)
+        return sizes, [tally(self.inputs.score, self.inputs.pools, s) for s in solutions], begin
 
 
 def _points(found: RowScores) -> PointScores:
     error, log_loss, _, support = found.losses
     return PointScores(error, log_loss, support, found.doubt, found.mean, found.variance)
+
+
+def measured(g: Measure, scores: Scores, averages: Sequence[Averages]) -> Array:
+    """Return the average of g(prediction, y) over training sets, at each example."""
+    x, weight = field_grid()
+    total = np.zeros(len(scores.truth))
+    for i, j in row_blocks(len(x), _FIELDS):
+        for share, parts in mixtures(averages):
+            latent = [c.fields(x[i:j]) for c in parts]
+            total += share * (weight[i:j] @ scores.measure(g, latent))
+    return total

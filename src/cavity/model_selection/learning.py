@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cavity.arrays import Array, threads_for
-from cavity.model_selection.block_curve import BlockSource
+from cavity.model_selection.block_curve import BlockSource, measured
 from cavity.model_selection.block_pools import BlockInputs
 from cavity.model_selection.curve import LearningCurve, Measure, PointScores, Source
 from cavity.model_selection.forecast import ErrorTrend, sampling_error
@@ -23,22 +23,18 @@ from cavity.model_selection.pools import (
     shifts_of,
 )
 from cavity.model_selection.price import TuningPrice
-from cavity.model_selection.trends import rises, trend_of, trend_sizes
+from cavity.model_selection.trends import bootstrapped, rises, solved_trend, trend_of
 from cavity.resampling import (
     LAWS,
     THEORIES,
     Averages,
-    Scores,
     SizeSolution,
-    mixtures,
     solve_class_sizes,
     solve_on_blocks,
     solve_sizes,
 )
 from cavity.resampling.laws import Occupancy
-from cavity.resampling.scores import Losses, field_grid
-
-_BLOCK = 64
+from cavity.resampling.scores import Losses
 
 
 def learning_curve(
@@ -280,7 +276,7 @@ class TheorySource(Source):
     def measure(self, g: Measure) -> Array:
         """Return averages of g(prediction, y) over training sets and examples, at each size."""
         self.inputs.scores.check_measurable()
-        score = partial(_measured, g)
+        score = partial(measured, g)
         found = np.stack([score(self.inputs.scores, averages) for averages in self.held_out])
         return found @ self.inputs.share + self.price.measured(self.different, score)
 
@@ -310,8 +306,7 @@ class TheorySource(Source):
 
     def instability(self, sizes: Array) -> Array:
         """Return how much each example's prediction varies over bootstrap samples, (sizes, n)."""
-        by_pool = (self.solve(pool, sizes, "bootstrap") for pool in self.inputs.pools)
-        each = zip(*by_pool, strict=True)
+        each = bootstrapped(self, sizes)
         return np.stack([instability_of(self.inputs.scores, [s.held_out for s in e]) for e in each])
 
     @cached_property
@@ -320,22 +315,7 @@ class TheorySource(Source):
 
         The fit is to the second ones, in which the kernel is that of all rows.
         """
-        law = "bootstrap" if self.theory == "variational" else "subsample"
-        sizes, begin = trend_sizes(self.inputs.share)
         with threads_for(self.inputs.rank):
-            each = (self.solve(pool, sizes, law) for pool in self.inputs.pools)
-            averages = [[s.held_out for s in of_size] for of_size in zip(*each, strict=True)]
-            found = list(map(self.inputs.scores.held_out, averages))
+            sizes, solutions, begin = solved_trend(self)
+            found = [self.inputs.scores.held_out([s.held_out for s in e]) for e in solutions]
             return sizes, begin, self.price.applied(sizes, found), found
-
-
-def _measured(g: Measure, scores: Scores, averages: Sequence[Averages]) -> Array:
-    """Return the average of g(prediction, y) over training sets, at each example."""
-    x, weight = field_grid()
-    total = np.zeros(len(scores.truth))
-    for i in range(0, len(x), _BLOCK):
-        here = slice(i, i + _BLOCK)
-        for share, parts in mixtures(averages):
-            latent = [c.fields(x[here]) for c in parts]
-            total += share * (weight[here] @ scores.measure(g, latent))
-    return total

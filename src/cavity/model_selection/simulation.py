@@ -25,6 +25,7 @@ from cavity.model_selection.refits import (
     latent_variance,
     refit_all,
 )
+from cavity.model_selection.trends import trend_of
 from cavity.resampling.scores import Losses
 
 
@@ -192,12 +193,11 @@ class RefitSource(Source):
         seen = np.isfinite(points)
         weight = share[seen] / np.sum(share[seen])
         is_class = self.inputs.classes is not None
-        rate = is_class and measure == "error"
-        of_pool = sampling_error(points[seen], weight, rate=rate)
+        of_pool = sampling_error(points[seen], weight, rate=is_class and measure == "error")
         # One training set has no standard error.
         spread = float(np.hypot(of_pool, np.nan_to_num(errors[-1])))
-        sizes, ceiling = self.inputs.sizes[known], 1.0 if rate else np.inf
-        return ErrorTrend(sizes, means, spread, is_class or measure == "error", ceiling)
+        found = trend_of(self.inputs.sizes[known], means, spread, 0, measure, is_class=is_class)
+        return replace(found, beyond=0)
 
     def instability(self, sizes: Array) -> Array:
         """Refuse: refits are at the sizes that were asked for."""

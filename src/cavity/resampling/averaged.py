@@ -28,8 +28,9 @@ _FAR_OFF = 1.0
 _FARTHEST = 2.0
 # A squared error of this share of the squared targets is rounding.
 _ROUNDING = 1e-16
-# Where so many iterations bring no smaller residual and it is still above this, they go round in
-# circles. Of 6,546 solutions for random pools one would have been found after all.
+# Where so many iterations bring no smaller residual and it is still above this, whole steps go back
+# and forth about the solution, and it is sought from their middle. So it was for ten of 653 random
+# pools under wide priors, and four to seven iterations from there found all of them.
 _PATIENCE, _NEAR = 25, 0.1
 # An iteration is never assumed to contract faster than this.
 _FASTEST = 0.05
@@ -264,11 +265,13 @@ def solve_averages(
         last = point if np.isfinite(point.residual) else last
         return point
 
-    run = partial(solve, evaluate, tol=tol)
-    found = run(pack(start, scale), max_iter=max_iter, patience=max(_PATIENCE, max_iter // 8))
+    run, patience = partial(solve, evaluate, tol=tol), max(_PATIENCE, max_iter // 8)
+    found = run(pack(start, scale), max_iter=max_iter, patience=patience)
     n_iter = found.n_iter
-    if tol < found.residual <= _NEAR:
-        found = run(found.x, max_iter=max_iter - n_iter)
+    if found.residual > tol and n_iter < max_iter:
+        near, x = found.residual <= _NEAR, found.x
+        x = x if near else 0.5 * (x + pack(found.state.held_out, scale))
+        found = run(x, max_iter=max_iter - n_iter, patience=None if near else patience)
         n_iter += found.n_iter
     end, how = found.state, (found.converged, n_iter, found.residual)
     return SizeSolution(end.pool, end.held_out, end.sites, *how)

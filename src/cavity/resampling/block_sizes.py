@@ -1,7 +1,7 @@
 """Averages over training sets of many sizes, for rows in blocks.
 
 As in inference by sweeps (`cavity.inference.sweeps`), the step depends on the residual and is never
-undone. Each size starts from where the cavities of the last two sizes lead.
+undone. Each size starts from where the cavities of the last two solved sizes lead.
 """
 
 from typing import Any, NamedTuple
@@ -108,8 +108,9 @@ def solve_on_blocks(
         size = float(sizes[k])
         about = (pool.likelihood, theory, law, size, pool.share, pool.noise, _SHARE * tol)
         now = CurveRound(None, pool.prior, SizeEquations(*about), ahead=_ahead(known, size))
-        found[int(k)] = last = _solve(pool, now, last, tol, max_iter)
-        known = [*known, size][-2:]
+        found[int(k)] = here = _solve(pool, now, last, tol, max_iter)
+        if here.converged:
+            last, known = here, [*known, size][-2:]
     return [found[k] for k in range(len(sizes))]
 
 

@@ -74,8 +74,7 @@ def solve_sizes(
         if groups is not None:
             last = groups.split(last, draws, law)
         if rows.tuning is not None:
-            held_out = rows.tuning(last.held_out, float(np.max(draws)))
-            last = last._replace(held_out=held_out)
+            last = last._replace(held_out=rows.tuning(last.held_out, float(np.max(draws))))
         found[int(k)] = last
     return [found[k] for k in range(len(sizes))]
 
