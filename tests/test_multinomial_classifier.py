@@ -246,7 +246,7 @@ def test_scikit_learns_checks():
     assert not [r["check_name"] for r in results if r["status"] == "failed"]
 
 
-@pytest.mark.parametrize("amplitude", [1.0, 1e4, 1e6])
+@pytest.mark.parametrize("amplitude", [1.0, 1e4, 1e6, 1e8])
 def test_softmax_modes_of_wide_priors(amplitude):
     """The mode counts as found where only rounding of the products with K is left."""
     X = np.repeat(np.arange(4.0)[:, None], 3, axis=0)

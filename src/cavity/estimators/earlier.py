@@ -16,14 +16,14 @@ from cavity.estimators.regressor import GaussianProcessRegressor
 from cavity.estimators.stored import Stored, restored
 from cavity.estimators.validation import is_precomputed
 from cavity.likelihoods import Step
+from cavity.online import OnlinePosterior
 from cavity.storage import StorageError, refusing, short
 from cavity.storage.codecs import kernel_to_json
 
-_ESTIMATORS = (
-    *(GaussianProcessClassifier, GaussianProcessRegressor),
-    *(OnlineGaussianProcessClassifier, OnlineGaussianProcessRegressor),
-)
-_STREAM = ("Z", "L", "mean", "cov", "log_evidence", "seen", "floor", "size", "changes")
+_BATCH = GaussianProcessClassifier, GaussianProcessRegressor
+_ONLINE = OnlineGaussianProcessClassifier, OnlineGaussianProcessRegressor
+_ESTIMATORS = {one.__name__: one for one in (*_BATCH, *_ONLINE)}
+_PARTS = OnlinePosterior._fields
 _KEPT = ("cavity.likelihoods.", "cavity.inference.")
 """Rooms whose objects users give as parameters."""
 
@@ -39,10 +39,6 @@ def load_pickle(path: str | os.PathLike[str]) -> Any:
     ----------
     path : str or path-like
         What ``pickle.dump`` has written.
-
-    Returns
-    -------
-    object
 
     Examples
     --------
@@ -88,9 +84,8 @@ class _Opener(pickle.Unpickler):
         """Return the class of this name, or what takes its place."""
         if not module.startswith("cavity."):
             return super().find_class(module, name)
-        estimators = {one.__name__: one for one in _ESTIMATORS}
-        if name in estimators:
-            kind = estimators[name]
+        if name in _ESTIMATORS:
+            kind = _ESTIMATORS[name]
             return type(name, (kind,), {"__setstate__": lambda self, s: _arrive(self, kind, s)})
         if name == "Step":
             return type(name, (), {"__new__": lambda cls: Step()})
@@ -146,8 +141,8 @@ def _of_stream(streams: Any, waiting: Any, *counts: Any) -> Stored:
     header: list[Any] = []
     arrays: dict[str, Any] = {}
     for k, stream in enumerate(streams):
-        found = dict(zip(_STREAM, stream.state.parts, strict=True))
-        arrays |= {f"{k}.{name}": found.pop(name) for name in _STREAM[:4]}
+        found = dict(zip(_PARTS, stream.state.parts, strict=True))
+        arrays |= {f"{k}.{name}": found.pop(name) for name in _PARTS[:4]}
         header.append(found | {"kernel": kernel_to_json(stream.kernel)})
     if waiting is not None:
         X, y, weight = waiting.parts

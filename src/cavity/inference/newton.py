@@ -63,7 +63,7 @@ class Means:
         d2 = equations.rows.weight * self.moments.d2
         precision = self.sites.tau if equations.method.volume else -d2
         scale = xp.sqrt(K_ii / (1.0 + precision * K_ii))
-        lost = rounding(K_ii, self.alpha, d2)
+        lost = rounding(self.alpha, xp.abs(d2) * size_of_product(K_ii, self.alpha))
         forgiven = clip(lost * scale, high=FORGIVEN)
         if not equations.method.volume:
             # An error e of a kept α moves the evidence by up to ½ λ (1 + τ λ) e².
@@ -91,12 +91,16 @@ def not_rounding(residual: float) -> float:
     return 0.0 if residual < 0.0 else residual
 
 
-def rounding(K_ii: Array, alpha: Array, slope: Array) -> Array:
-    """How far α and w d1(Kα) may differ by the rounding of the product K α alone."""
+def size_of_product(K_ii: Array, alpha: Array) -> Array:
+    """Return how much is added up, at most, in the product K α: so much of it is rounded."""
+    sd = namespace(alpha).sqrt(K_ii)
+    return sd * namespace(alpha).sum(sd * namespace(alpha).abs(alpha))
+
+
+def rounding(alpha: Array, moved: Array) -> Array:
+    """How far α and w d1(Kα) may differ by rounding, if the whole product moves that by so much."""
     xp = namespace(alpha)
-    sd = xp.sqrt(K_ii)
-    unit = _ROUNDING * float(xp.finfo(alpha.dtype).eps)
-    return unit * (xp.abs(alpha) + xp.abs(slope) * sd * xp.sum(sd * xp.abs(alpha)))
+    return _ROUNDING * float(xp.finfo(alpha.dtype).eps) * (xp.abs(alpha) + moved)
 
 
 class Steps:

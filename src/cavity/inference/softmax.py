@@ -7,7 +7,7 @@ import numpy as np
 
 from cavity.arrays import Array, matmul
 from cavity.inference.base import Method
-from cavity.inference.newton import FORGIVEN, not_rounding, rounding
+from cavity.inference.newton import FORGIVEN, not_rounding, rounding, size_of_product
 from cavity.inference.problem import Fit, Problem, WarmStart, report_of
 from cavity.likelihoods import Likelihood
 from cavity.sites import Rows, Sites, Slope
@@ -77,9 +77,10 @@ class _Scores:
         self.merit = float(fit - 0.5 * np.sum(alpha * f))
         error, K_ii = np.abs(alpha - labels + w * p), prior.one.diag
         scale = np.sqrt(K_ii[:, None] / (1.0 + pi * (1.0 - p) * K_ii[:, None]))
-        forgiven = np.stack(
-            [rounding(K_ii, a, c) for a, c in zip(alpha.T, (pi * (1.0 - p)).T, strict=True)], axis=1
-        )
+        # What the products with K are rounded by, in any class: |w (diag p − p p')| of it.
+        size = np.stack([size_of_product(K_ii, a) for a in alpha.T], axis=1)
+        moved = pi * ((1.0 - 2.0 * p) * size + np.sum(p * size, axis=1, keepdims=True))
+        forgiven = rounding(alpha, moved)
         off = error * scale - np.minimum(forgiven * scale, FORGIVEN)
         self.residual = not_rounding(float(np.max(off)))
 
