@@ -18,9 +18,9 @@ from cavity.inference import (
 )
 from cavity.kernels import rule
 from cavity.likelihoods import Probit
-from cavity.likelihoods.multinomial import class_log_proba, class_tilted
+from cavity.likelihoods.multinomial import class_log_proba, differences, orthant
 from cavity.priors import ClassLabels, ClassPrior, DensePrior
-from cavity.sites import ClassMarginals
+from cavity.sites import ClassMarginals, contrasts
 
 METHODS = [EP(tol=1e-11), Laplace(tol=1e-11), Variational(tol=1e-11), Naive(tol=1e-11)]
 KERNEL = 2.0 * RBF(1.0)
@@ -150,7 +150,8 @@ def test_leaving_out_removes_all_sites_of_an_example():
     # Class probabilities depend on differences of class values only.
     assert_allclose(found.mean, centre @ truth.mean[0], rtol=1e-9, atol=1e-12)
     assert_allclose(found.covariance, centre @ truth.covariance[0] @ centre, rtol=1e-9, atol=1e-12)
-    back = class_tilted(codes[i : i + 1], ClassMarginals(*(a[None] for a in found)))
+    alone = ClassMarginals(*(a[None] for a in found))
+    back = orthant(*differences(contrasts(codes[i : i + 1], 4), alone))
     # The small EP of one example ends where the whole one has: both match the same sites.
     assert_allclose(back.sites.tau[0], tau[i], rtol=1e-7)
     assert_allclose(back.sites.nu[0], nu[i], rtol=1e-7)

@@ -4,7 +4,6 @@ The same fixed point as in `averaged`, with blocks for numbers: with D = C − 1
 example's averages are D × D matrices, and the prior covariance of all of them is K ⊗ I.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -287,8 +286,11 @@ def solve_class_sizes(
     for k in np.argsort(sizes, kind="stable"):
         draws = sizes[k] * pool.share
         theory = label_theory(pool.codes, pool.n_classes, LAWS[law](draws), _SHARE * tol)
-        solve = partial(solve_labels, pool, theory, tol=tol, max_iter=max_iter)
-        last = path.solved(sizes[k], solve)
+        for guess in path.guesses(sizes[k]):
+            last = solve_labels(pool, theory, guess, tol=tol, max_iter=max_iter)
+            if last.converged:
+                path.add(sizes[k], last.held_out)
+                break
         every = (pool.n_classes, pool.prior.diag)
         held_out = over_classes(last.held_out, *every)
         if pool.tuning is not None:

@@ -1,6 +1,6 @@
 """Averages over training sets of many sizes: each size starts from where its neighbours lead."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -67,8 +67,11 @@ def solve_sizes(
             equations = variational_theory(pool, draws)
         else:
             equations = cavity_theory(pool, occupancy, _SHARE * tol)
-        solve = partial(solve_averages, pool, equations, tol=tol, max_iter=max_iter)
-        last = path.solved(sizes[k], solve)
+        for guess in path.guesses(sizes[k]):
+            last = solve_averages(pool, equations, guess, tol=tol, max_iter=max_iter)
+            if last.converged:
+                path.add(sizes[k], last.held_out)
+                break
         if theory == "pairs" and pool.likelihood.quadratic:
             last = with_pairs(pool, last, occupancy)
         if groups is not None:
@@ -106,18 +109,11 @@ class SizePath:
         others = [solved for solved in self._solved if solved[0] != here[0]]
         self._solved = [*others[1 - _BACK :], here]
 
-    def solved(self, size: float, solve: Callable[[Any], Any]) -> Any:
-        """Return the solution of a size, and keep its cavities for the next one.
-
-        A guess can lead nowhere: then the size is solved from the start.
-        """
-        found = solve(self.guess(size))
-        if not found.converged and self._solved:
-            again = solve(self._start)
-            found = again if again.converged else found
-        if found.converged:
-            self.add(size, found.held_out)
-        return found
+    def guesses(self, size: float) -> Iterator[Any]:
+        """Yield where to begin: a guess, and the start if that has led nowhere."""
+        yield self.guess(size)
+        if self._solved:
+            yield self._start
 
     def guess(self, size: float) -> Any:
         """Return cavities on the polynomial, in the log of the size, through the last ones."""
