@@ -84,6 +84,15 @@ a rule that asked for more than is true, was mended.
 {_peer(all_)}"""
 
 
+def _again(found: dict[str, Any]) -> str:
+    all_, faults = found["all"], sum(found["faults"].values())
+    good = all_.get("converged", 0) + all_.get("warned", 0)
+    return f"""After the last mend {all_["problems"]:,} of these problems, from the first on, were solved once more by the library as it is
+(`python -m farm.reliability --part again`): of {all_["fits"]:,} fits {100.0 * good / all_["fits"]:.3f} % converged or warned, {all_.get("uncaught", 0):,} ended in an
+error that was not meant, {all_.get("not finite", 0):,} results were not finite, and {all_.get("failed problems", 0):,} problems broke a property ({faults:,} times).
+"""
+
+
 def _peer(all_: dict[str, int]) -> str:
     """Return how scikit-learn fares on the same tables."""
     names = {
@@ -177,6 +186,7 @@ reason, in `benchmarks/results/mutants.md`.
 
 _SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "problems": _problems,
+    "again": _again,
     "streams": _streams,
     "kills": _kills,
     "interrupts": _interrupts,
