@@ -1,7 +1,7 @@
 """Put 200 small faults into the core, one by one, and see whether the tests notice.
 
     python -m benchmarks.mutants [--count N] [--seed S] [--jobs J] [--only TEXT] [--missed]
-                                 [--quick]
+                                 [--all] [--quick]
 
 First all tests are run to record which lines of the core each of them runs (build/mutants); those
 of files that have changed since are run again. Then each fault is put in, and the tests that run
@@ -12,6 +12,7 @@ that is given for them in benchmarks/mutants/reasons.json.
 
 import argparse
 import json
+import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from benchmarks.mutants.core import ROOT
 from benchmarks.mutants.draw import chosen
 from benchmarks.mutants.page import page, share
 from benchmarks.mutants.record import Record, make
-from benchmarks.mutants.trial import noticed
+from benchmarks.mutants.trial import SECONDS, noticed
 
 RESULTS = ROOT / "benchmarks" / "results" / "mutants.json"
 REASONS = Path(__file__).with_name("reasons.json")
@@ -36,10 +37,10 @@ def main() -> None:
     found = {name: value for name, value in found.items() if name in drawn}
     todo = [name for name in drawn if _wanted(name, found, options)]
     make(options.jobs)
-    record = Record()
+    record, seconds = Record(), math.inf if options.all else SECONDS
 
     def run(name: str) -> None:
-        found[name] = noticed(*drawn[name], record)
+        found[name] = noticed(*drawn[name], record, seconds)
         print("noticed" if found[name]["noticed"] else "MISSED ", name, flush=True)
         if not options.quick:
             _write(draws | {str(options.seed): {k: found[k] for k in drawn if k in found}})
@@ -56,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="", help="faults whose name contains this, again")
     parser.add_argument("--missed", action="store_true", help="faults that were missed, again")
+    parser.add_argument("--all", action="store_true", help="ask all tests, however long they take")
     parser.add_argument("--quick", action="store_true", help="fourteen faults; nothing is written")
     return parser.parse_args()
 

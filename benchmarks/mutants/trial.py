@@ -21,10 +21,10 @@ _NO_END = 5.0
 """After so many times the expected seconds a fault counts as noticed: a loop has no end."""
 
 
-def noticed(name: str, fault: Fault, record: Record) -> dict[str, Any]:
+def noticed(name: str, fault: Fault, record: Record, seconds: float = SECONDS) -> dict[str, Any]:
     """Return the test that notices a fault, if there is one, and how many of those were asked."""
     running = record.tests(name, fault.line)
-    first, left = running[:FIRST], SECONDS
+    first, left = running[:FIRST], seconds
     further = []
     for each in running[FIRST:]:
         left -= each.seconds

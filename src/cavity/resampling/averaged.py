@@ -31,7 +31,7 @@ _ROUNDING = 1e-16
 # Where so many iterations bring no smaller residual and it is still above this, whole steps go back
 # and forth about the solution, and it is sought from their middle. So it was for ten of 653 random
 # pools under wide priors, and four to seven iterations from there found all of them.
-_PATIENCE, _NEAR = 25, 0.1
+_PATIENCE, _SOON, _NEAR = 25, 8, 0.1
 # An iteration is never assumed to contract faster than this.
 _FASTEST = 0.05
 
@@ -271,7 +271,7 @@ def solve_averages(
     if found.residual > tol and n_iter < max_iter:
         near, x = found.residual <= _NEAR, found.x
         x = x if near else 0.5 * (x + pack(found.state.held_out, scale))
-        found = run(x, max_iter=max_iter - n_iter, patience=None if near else patience)
+        found = run(x, max_iter=max_iter - n_iter, patience=None if near else _SOON)
         n_iter += found.n_iter
     end, how = found.state, (found.converged, n_iter, found.residual)
     return SizeSolution(end.pool, end.held_out, end.sites, *how)
