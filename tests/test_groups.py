@@ -192,3 +192,19 @@ def test_ties_are_half_an_error(classes):
     assert_allclose(curve.test_error, 0.5, rtol=1e-12)
     # Examples drawn are right.
     assert_allclose(curve.pool_error, 0.5 * (1.0 - curve.train_sizes / 40.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("near", [0.01, 0.1])
+def test_a_neighbour_of_many_equal_rows_is_no_reason_for_distrust(near):
+    """Hardly any training set leaves out all of them: the theory holds, as refits say."""
+    x = np.concatenate([np.zeros(30), [near], 3.0 * np.arange(3, 13)])
+    X, y = x[:, None], np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(41)
+    model = GaussianProcessRegressor(RBF(1.0), alpha=0.01, optimizer=None).fit(X, y)
+    options = {"train_sizes": [10, 20, 30]}
+    found = learning_curve(model, X, y, **options)
+    assert found.converged.all()
+    refits = simulate_learning_curve(model, X, y, n_repeats=60, random_state=0, **options)
+    error = refits.standard_error["posterior_variance"]
+    off = np.abs(found.posterior_variance - refits.posterior_variance)
+    # The theory's own error is a few percent.
+    assert np.all(off < 4.0 * error + 0.05 * refits.posterior_variance)
