@@ -197,3 +197,13 @@ def test_hostile_problems_converge(n_classes, amplitude):
         assert np.isfinite(fit.log_evidence)
         assert np.all(np.isfinite(class_log_proba(fit.cavities)))
         assert np.all(np.isfinite(fit.gradient()))
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_preconditioners_solve_with_b(n_classes):
+    """B⁻¹ v undoes B = I + S G S, whose products are those of the prior: a factor to lean on."""
+    X, codes = table(n_classes, 12)
+    post = fitted(EP(), X, codes, n_classes).posterior
+    v = np.random.default_rng(1).standard_normal(len(post.sites.tau))
+    s, x = np.sqrt(post.sites.tau), post.solve(v)
+    assert_allclose(x + s * post.prior.product(s * x), v, rtol=1e-9, atol=1e-10)
