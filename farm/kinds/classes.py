@@ -56,22 +56,24 @@ def _one(ledger: Ledger, spec: Spec, method: str, likelihood: str, case: Case, n
 
 def answers(ledger: Ledger, of: str, model: Any, case: Case) -> None:
     """Probabilities are probabilities, in all rows, and the prediction is the most probable."""
+    # Without a solution there may be no answer; and that is said.
+    hopeless = not common.settled(model)
     for name, ask in (
         ("predict_proba", lambda: model.predict_proba(np.vstack([case.X, case.X_new]))),
         ("loo_proba_", lambda: model.loo_proba_),
     ):
-        proba, _ = ledger.run(of, ask, may_refuse=False)
+        proba, _ = ledger.run(of, ask, may_refuse=hopeless)
         if proba is None or not ledger.finite(of, name, proba):
             continue
         ledger.require(np.all((proba >= 0.0) & (proba <= 1.0)), "within [0, 1]", of, name)
         ledger.near("sums to one", of, proba.sum(axis=1), np.ones(len(proba)), 1e-9, 0.0)
-    labels, _ = ledger.run(of, lambda: model.predict(case.X_new), may_refuse=False)
-    proba, _ = ledger.run(of, lambda: model.predict_proba(case.X_new), may_refuse=False)
+    labels, _ = ledger.run(of, lambda: model.predict(case.X_new), may_refuse=hopeless)
+    proba, _ = ledger.run(of, lambda: model.predict_proba(case.X_new), may_refuse=hopeless)
     if labels is None or proba is None:
         return
     of_label = proba[np.arange(len(labels)), np.searchsorted(model.classes_, labels)]
     ledger.require(np.all(of_label >= proba.max(axis=1) - 1e-9), "most probable", of, proba)
-    if not common.settled(model):
+    if hopeless:
         return
     value = model.log_marginal_likelihood_value_
     # Of labels it is a probability; EP and Laplace may miss it by a little.
