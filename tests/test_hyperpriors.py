@@ -20,12 +20,15 @@ from cavity.evidence import (
     posterior_at,
     respond,
     tied,
+    tune,
 )
 from cavity.evidence.ladder import climb
 from cavity.evidence.objective import Objective
-from cavity.inference import EP
+from cavity.evidence.response import _slopes
+from cavity.inference import EP, Exact
 from cavity.kernels import rule
-from cavity.likelihoods import Probit
+from cavity.likelihoods import Gaussian, Probit
+from cavity.sites import Marginals
 
 
 class Cauchy(Hyperprior):
@@ -351,3 +354,37 @@ def test_weights_take_part_in_the_tuning_as_copies():
     np.testing.assert_allclose(found.leverage[rows], whole.leverage, rtol=1e-5)
     for part, other in zip(found.cavities[0], whole.cavities[0], strict=True):
         np.testing.assert_allclose(part[rows], other, rtol=1e-5, atol=1e-6)
+
+
+def test_covariance_is_the_inverse_curvature():
+    """Of θ, given a share of the rows: the inverse of their curvature and the prior's."""
+    [best] = tune([evidence(2.0 * RBF(1.0), n=60)])
+    prior = NormalPrior(best.theta, np.diag([1.0, 0.5]))
+    found = posterior_at(evidence(2.0 * RBF(1.0), n=60).at(best.theta), prior)
+    assert found.whitened[0][0] > 0.0
+    precision = np.diag([1.0, 4.0])
+    for share in (1.0, 0.25):
+        exact = np.linalg.inv(share * found.curvature + precision)
+        np.testing.assert_allclose(found.covariance(share), exact, rtol=1e-9)
+
+
+def test_slopes_of_a_gaussian_row():
+    """Slopes of log p(y) in its cavity's mean and log variance, and their bends, by differences."""
+    X, y = table(12)
+    fit = (
+        Evidence.of(rule(2.0 * RBF(1.0)), X, [y], Gaussian(0.3), Exact(), np.ones(12))
+        .at(np.log([2.0, 1.0]))
+        .fits[0]
+    )
+    a, W = _slopes(fit)
+    c, h = fit.cavities, 1e-3
+
+    def log_p(m, v):
+        return Gaussian(0.3).tilted(y, Marginals(c.mean + m, c.variance * np.exp(v))).log_z
+
+    steps = [(h, 0.0), (0.0, h)]
+    up, down = ([log_p(s * m, s * v) for m, v in steps] for s in (1.0, -1.0))
+    np.testing.assert_allclose(a.T, (np.array(up) - down) / (2.0 * h), rtol=1e-5, atol=1e-6)
+    bend = np.maximum((2.0 * log_p(0.0, 0.0) - up - down) / h**2, 0.0)
+    # Differences of differences: rounding over the square of the step.
+    np.testing.assert_allclose(np.einsum("nkk->kn", W), bend, rtol=1e-3, atol=1e-5)
