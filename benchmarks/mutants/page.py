@@ -10,9 +10,10 @@ from benchmarks.tables import markdown
 _HEAD = """# Faults that the tests notice
 
 Each fault changes one operator, number, sign, condition or function of the core. The tests that
-run the changed line are run with it; by `python -m benchmarks.mutants`. Tests were added for kinds
-of faults that were missed in the first draw. For the later draws none were added: they show whether
-the tests notice faults that nobody has looked at."""
+run the changed line are run with it, for a minute at most; by `python -m benchmarks.mutants`. For
+those that were missed in the first draw tests were added, and some were shown to all tests. The
+later draw was tried before any test was added for it: it shows how the tests do on faults that
+nobody has looked at."""
 
 
 def share(found: dict[str, Any]) -> float:
