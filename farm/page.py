@@ -87,10 +87,10 @@ a rule that asked for more than is true, was mended.
 def _again(found: dict[str, Any]) -> str:
     all_ = found["all"]
     good = all_.get("converged", 0) + all_.get("warned", 0)
-    return f"""After the last mend {all_["problems"]:,} of these problems, from the first on, were solved once more by the library as it is
-(`python -m farm.reliability --part again`): of {all_["fits"]:,} fits {100.0 * good / all_["fits"]:.3f} % converged or warned, {all_.get("uncaught", 0):,} ended in an
-error that was not meant, {all_.get("not finite", 0):,} results were not finite, and {all_.get("failed problems", 0):,} problems broke a property;
-{all_.get("mended problems", 0):,} did at first, and hold since a mend.
+    return f"""{all_["problems"]:,} of these problems, from the first on, were solved once more, all by one version of the library
+(`python -m farm.reliability --part again`): of {all_["fits"]:,} fits {100.0 * good / all_["fits"]:.3f} % converged or warned, {all_.get("uncaught", 0):,} ended in an error that
+was not meant, {all_.get("not finite", 0):,} results were not finite, and {all_.get("failed problems", 0):,} problems broke a property. {all_.get("mended problems", 0):,} did at first, and hold
+since the library, or a rule that asked for more than is true, was mended.
 """
 
 

@@ -59,7 +59,7 @@ def test_the_page_has_what_was_measured(tmp_path):
     assert "| 0 | 2 | 1 | 50.0% |" in text
     assert "| classes | 1 | 8 | 6 | 1 | 1 | 0 | 0 | 0 |" in text
     assert text.count("87.500 % converged or warned") == 2
-    assert "After the last mend 1 of these problems" in text
+    assert "1 of these problems, from the first on" in text
     assert "| raised an error | 2 |" in text
     assert "| numbers | 10 | 2.0e-09 | 3.0e-10 | 1 |" in text
     assert "Strange input" not in text
